@@ -88,17 +88,17 @@ class RowUnits:
         """Return some of the rows; units keep their numbers, and may have no row left."""
         return RowUnits(self.codes[rows], self.n_units)
 
-    def resamples(self, rng: np.random.RandomState, most: float = np.inf) -> Iterator[IntArray]:
+    def resamples(self, rng: np.random.RandomState) -> Iterator[IntArray]:
         """Yield bootstrap samples without end: units drawn with replacement, with all their rows.
 
-        A sample has about ``most`` rows at most. If units have several rows, fewer units are drawn
-        than there are (``share_of_few``), because few units do not show well how much units vary.
+        If units have several rows, fewer units are drawn than there are (``share_of_few``), because
+        few units do not show well how much units vary.
         """
         codes, levels = factorize(self.codes)
         order, sizes = np.argsort(codes, kind="stable"), np.bincount(codes)
         ends, kish = np.cumsum(sizes), codes.size**2 / (sizes**2).sum()
         few = 1.0 if len(levels) == codes.size else float(share_of_few(kish, kish))
-        n_drawn = max(1, round(len(levels) * few * min(most / codes.size, 1.0)))
+        n_drawn = max(1, round(len(levels) * few))
         while True:
             drawn = rng.randint(len(levels), size=n_drawn)
             last = np.cumsum(sizes[drawn])

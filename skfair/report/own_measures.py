@@ -25,7 +25,6 @@ from skfair.metrics.own_draws import is_share, resampled, value_or_nan
 from skfair.metrics.own_metrics import (
     GroupMetric,
     OwnRows,
-    takes_pos_label,
     takes_scores,
     with_positive,
 )
@@ -33,7 +32,7 @@ from skfair.report.gaps import Gap
 from skfair.report.options import MISSING, Options
 from skfair.report.reading import RawRows, read_rows
 from skfair.report.table import read_cells
-from skfair.report.tasks import BEFORE, Task, class_labels
+from skfair.report.tasks import BEFORE, Task
 from skfair.report.views import is_joint
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.warn import hidden, unwanted, warn_user
@@ -144,6 +143,11 @@ def with_own(
     n_resamples = min(options.n_simulations, _MOST_RESAMPLES)
     for metric in metrics:
         _check(metric, table.measures, task)
+        if any(own.measure == metric.measure and own.metric != metric.metric for own in metrics):
+            raise ValueError(
+                f"Two metrics are called {metric.measure!r}. Define one of them with def, under a "
+                "name of its own."
+            )
         of_scores = takes_scores(metric.metric)
         columns: dict[str, Any] = {"": rows.score if of_scores else rows.predicted}
         columns |= {} if of_scores or rows.before is None else {BEFORE: rows.before}
@@ -152,13 +156,17 @@ def with_own(
                 f"{metric!r} needs y_true and {'y_score' if of_scores else 'y_pred'}. Pass both, "
                 "or leave the metric out."
             )
-        # Codes have 1 for the positive class, which scores are larger for, too.
-        is_coded = task.kind == "numbers" or of_scores or takes_pos_label(metric.metric)
-        called = with_positive(metric.metric, 1 if is_coded and task.classes else None, [0, 1])
+        # Codes have 1 for the positive class. Labels are those of the user if there are several
+        # classes, or if the metric names one.
+        names_class = "pos_label" in getattr(metric.metric, "keywords", {})
+        is_coded = task.kind != "classes" and not names_class
+        true = np.asarray(rows.true if is_coded else raw.y_true)
+        called = with_positive(metric.metric, 1 if task.kind == "binary" else None, true)
         for prefix, predicted in columns.items():
-            true: Any = rows.true if is_coded else class_labels(task, rows.true)
-            other = predicted if is_coded else class_labels(task, predicted)
-            own_rows = OwnRows(true, other, None, rows.weights)
+            labels = raw.before if prefix else raw.y_pred
+            is_own = is_coded or of_scores or labels is None
+            other = predicted if is_own else labels
+            own_rows = OwnRows(true, np.asarray(other), None, rows.weights)
             own = OwnMeasure(called, own_rows, cells, units, n_resamples)
             sums = np.array([counts, 0 * counts, 0 * counts])
             measures[prefix + metric.measure] = CellMeans(np.array([sums, sums]), False, own=own)

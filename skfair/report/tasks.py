@@ -254,19 +254,6 @@ def class_codes(labels: ColumnLike, name: str, classes: tuple[Any, ...]) -> IntA
     return np.array([numbers[level] for level in factorized.levels], np.int64)[factorized.codes]
 
 
-def class_labels(task: Task, codes: Labels) -> Any:
-    """Return the labels of codes, as the metric of a user takes them."""
-    is_coded = isinstance(task, Binary) and task.of_true is not None  # two pairs of labels
-    return codes if is_coded else np.array(task.classes)[np.asarray(_positive_last(task, codes))]
-
-
-def _positive_last(task: Task, codes: Labels) -> Labels:
-    """Return the place of each label among the classes; Binary codes its positive class as 1."""
-    if isinstance(task, Binary) and task.classes.index(task.positive) == 0:
-        return 1 - codes
-    return codes
-
-
 def look_like_scores(values: Any) -> bool:
     """Whether values include fractions, as scores do and labels do not."""
     array = one_dimensional(values, "y_pred", may_be_empty=True)

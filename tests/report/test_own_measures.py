@@ -55,8 +55,9 @@ def test_tables_have_the_values_of_each_group(labels):
             value = table_of(found, "matthews_corrcoef", view).loc[name, "value"]
             assert value == pytest.approx(matthews_corrcoef(y[rows], predicted[rows]))
     who = {"sensitive_features": hospital}
-    assert found.value("f1_score_difference", "hospital") == F1(y, predicted, **who)
-    assert found.value("f1_score_ratio", "hospital") == own[1](y, predicted, **who)
+    for metric in own[:2]:
+        value = found.value(metric.__name__, "hospital")
+        assert value == pytest.approx(metric(y, predicted, **who))
     again = Audit.from_dict(found.to_dict())
     assert again.check("f1 difference > 0.9")[1:] == found.check("f1_score_difference > 0.9")[1:]
     for text in (found.to_html(), found.to_markdown()):
@@ -192,11 +193,28 @@ def test_what_an_audit_cannot_have_says_so():
 
     with pytest.raises(ValueError, match="'error_rate' begins like"):
         audit(y, predicted, metrics=[make_group_metric(error_rate)], **who)
+    with pytest.raises(ValueError, match="Two metrics are called 'f1_score'"):
+        audit(y, predicted, metrics=[F1, MACRO], **who)
     found = audit(y, predicted, metrics=[F1], **who)
     with pytest.raises(ValueError, match="Write 'f1 difference >= 0.05'"):
         found.check("f1 difference < 0.05")
     with pytest.raises(ValueError, match="no metric 'recall_difference'"):
         found.check("recall difference > 0.05")
+
+
+def test_a_positive_class_that_the_metric_names():
+    hospital, _, y, score, predicted = patients()
+    names = np.array(["no", "yes"])
+    for name in names:
+        own = make_group_metric(partial(f1_score, pos_label=name))
+        who = {"sensitive_features": {"hospital": hospital}, "pos_label": "yes"}
+        found = audit(names[y], names[predicted], metrics=[own], n_simulations=20, **who)
+        value = own(names[y], names[predicted], sensitive_features=hospital)
+        assert found.value("f1_score_difference") == pytest.approx(value)
+    who = {"sensitive_features": {"hospital": hospital}, "threshold": 0.5, "metrics": [F1]}
+    found = audit(y, y_score=score, n_simulations=20, **who)
+    value = F1(y, predicted, sensitive_features=hospital)
+    assert found.value("f1_score_difference") == pytest.approx(value)
 
 
 @pytest.mark.slow
