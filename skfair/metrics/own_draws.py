@@ -154,15 +154,20 @@ def _tables(
     else:
         added = sparse.csr_array((np.ones(n_rows), (owners, np.arange(n_rows)))) @ of_rows
     tables = np.empty((n_resamples, len(cells), n_kinds))
-    by_cell = [added[:, i * n_kinds : (i + 1) * n_kinds].T for i in range(len(cells))]
+    by_cell = []  # the units of each cell, and what they add to its table
+    for i in range(len(cells)):
+        of_units = added[:, i * n_kinds : (i + 1) * n_kinds].tocsr()
+        members = np.flatnonzero(np.diff(of_units.indptr))
+        by_cell.append((members, of_units[members].T))
     for part in np.array_split(tables, max(1, n_resamples * added.shape[0] // _BLOCK)):
         if chances is not None:
             picks = rng.multinomial(n_rows, chances, size=len(part))
         else:
             drawn = (rng.randint(n_units, size=n_units) for _ in range(len(part)))
             picks = np.array([np.bincount(own, minlength=added.shape[0]) for own in drawn])
-        for i, of_cell in enumerate(by_cell):
-            own = picks if kept[i] == 1 else rng.binomial(picks, kept[i])
+        for i, (members, of_cell) in enumerate(by_cell):
+            own = picks[:, members]
+            own = own if kept[i] == 1 else rng.binomial(own, kept[i])
             part[:, i] = (of_cell @ own.T).T
     if n_labels == 2:  # half a row, or a unit of usual weight, of each prediction, see the top
         total = np.asarray(of_rows.sum(axis=0)).reshape(len(cells), 2, 2)
