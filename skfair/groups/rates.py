@@ -340,10 +340,15 @@ RATES = {
 _F1 = 0.5 * entries("tp tp"), 0.5 * entries("fp fn tp tp"), "positive row, true or predicted"
 
 
+def parts_of_rate(rate: str) -> tuple[Any, Any]:
+    """Return what a row of each entry adds to the numerator and to the denominator of a rate."""
+    above, below, _ = _F1 if rate == "f1_score" else RATES[rate]
+    return above, below
+
+
 def hits_and_rows(weights: FloatArray, rate: str) -> tuple[FloatArray, FloatArray]:
     """Return the numerator and the denominator of a rate for tables of shape (..., 2, 2)."""
-    parts = _F1 if rate == "f1_score" else RATES[rate]
-    above, below = ((weights * part).sum(axis=(-2, -1)) for part in parts[:2])
+    above, below = ((weights * part).sum(axis=(-2, -1)) for part in parts_of_rate(rate))
     return above, below
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from skfair._typing import FloatArray, IntArray
 from skfair.groups.limits import Limit
-from skfair.groups.rates import RATES, CellMeans, hits_and_rows, rates_of
+from skfair.groups.rates import CellMeans, hits_and_rows, parts_of_rate, rates_of
 from skfair.groups.shared_units import SharedUnits, unit_products
 from skfair.groups.table import GroupTable, total
 from skfair.metrics.two_rates import worth_of_pairs
@@ -435,7 +435,7 @@ def shared_units(products: FloatArray, weights: FloatArray, rate: str) -> Shared
     A unit adds c to the rate of a group, where c is the sum of its hits minus the rate times its
     rows, over the rows of the group. Both are sums of some of the four numbers of a unit.
     """
-    hits, rows = (np.ravel(part).astype(float) for part in RATES[rate][:2])
+    hits, rows = (np.ravel(part).astype(float) for part in parts_of_rate(rate))
     n_hits, n_rows = hits_and_rows(weights, rate)
     safe = np.where(n_rows > 0, n_rows, np.inf)[:, None]
     influences, shares = (hits - (n_hits[:, None] / safe) * rows) / safe, rows / safe

@@ -40,6 +40,7 @@ from skfair.groups.record import Paths, differences, plain, write_record
 from skfair.report.checks import read_condition, read_conditions
 from skfair.report.files import TableFile, numbers_of
 from skfair.report.options import unknown_levels
+from skfair.report.own_measures import own_of
 from skfair.report.reading import RawRows
 from skfair.report.sentences import FILES, verdicts_of
 from skfair.report.words import law_of
@@ -79,6 +80,11 @@ def _asked(arguments: dict[str, Any], found: Audit) -> dict[str, Any]:
         raise ValueError(
             f"An audit with random_state={options['random_state']!r} cannot be computed again, so "
             "it has no record. Pass a number."
+        )
+    if own := own_of(options["metrics"]):
+        raise ValueError(
+            f"An audit with {own[0]!r} has no record, because a record holds no functions. Leave "
+            "the metric out, and report it by group_report(metrics=)."
         )
     options["about"] = _without_files(options["about"])
     options["unknown"] = unknown_levels(options["unknown"])  # NaN would become None

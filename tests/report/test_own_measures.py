@@ -170,7 +170,7 @@ def test_what_is_hidden_is_hidden_of_own_metrics():
     assert np.isnan(table_of(found, "f1_score", "hospital").loc["west", "value"])
 
 
-def test_what_an_audit_cannot_have_says_so():
+def test_what_an_audit_cannot_have_says_so(tmp_path):
     hospital, _, y, _, predicted = patients(300)
     who = {"sensitive_features": {"hospital": hospital}}
     with pytest.raises(ValueError, match="compares no groups"):
@@ -196,6 +196,8 @@ def test_what_an_audit_cannot_have_says_so():
     with pytest.raises(ValueError, match="Two metrics are called 'f1_score'"):
         audit(y, predicted, metrics=[F1, MACRO], **who)
     found = audit(y, predicted, metrics=[F1], **who)
+    with pytest.raises(ValueError, match="has no record"):
+        found.record(tmp_path / "record.json")
     with pytest.raises(ValueError, match="Write 'f1 difference >= 0.05'"):
         found.check("f1 difference < 0.05")
     with pytest.raises(ValueError, match="no metric 'recall_difference'"):
