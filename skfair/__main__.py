@@ -84,7 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for text in dict.fromkeys(str(warning.message) for warning in caught):
             _say(options.command, text)
         return code
-    # Python itself would exit with code 1, which here says that a condition of --fail-if holds.
+    # Python itself would exit with code 1. Here that code says that a check of ``audit`` failed
+    # (EXIT_CODES in skfair/report/command_audit.py), or that ``verify`` found a difference.
     except Exception as error:
         is_ours = isinstance(error, (ValueError, TypeError, OSError, ImportError))
         text = str(error) if is_ours else f"{type(error).__name__}: {error}"

@@ -85,8 +85,8 @@ class Constraint(BaseEstimator, NamedArguments):
         Name of the estimator that takes the constraint, if it is the only one.
     ranked : type or None
         Moment within percentile intervals, which is a subclass of
-        :class:`skfair.constraints.partial.RankedMoment`. Parity of selection rates has one in any
-        case.
+        :class:`skfair.constraints.partial.RankedMoment`. If None, constraints on selection rates
+        get a default moment, and others cannot be used within percentile intervals.
     metric : str or None
         Name of the function of :mod:`skfair.metrics` that measures the constraint.
     within_strata : bool
@@ -254,7 +254,9 @@ def bind(
     bound = BoundConstraint(
         name=name, moment=moment, comparison=comparison, max_disparity=float(limit), **table
     )
-    if comparison.counts_lone:  # the only group of a set is all its rows: nothing to compare
+    # If a compared set has one group only, the rate of this group equals the overall one, so the
+    # group is left out.
+    if comparison.counts_lone:
         bound = bound.restricted(not_alone(bound.compared_sets), float(limit), name)
     if bound.moment.is_rate and limit < np.inf:
         as_ratio = _limit_as_ratio(constraint, limit)

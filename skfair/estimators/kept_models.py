@@ -97,7 +97,10 @@ def fitted_once(fit: Callable[P, Fitted]) -> Callable[P, Fitted]:
 
 
 def _with_ids(values: Any, kept: dict[str, Any]) -> Any:
-    """Return values with the ids of kept models in their place, which saves most of a hash."""
+    """Return the values, with each kept model replaced by its id.
+
+    The values are then hashed, and whole models would take most of the time.
+    """
     if isinstance(values, list | tuple):
         return [_with_ids(value, kept) for value in values]
     return id(values) if id(values) in kept[_IDS] else values

@@ -47,9 +47,11 @@ _MOST_ROWS, _FEWEST_ROWS = 4000, 200
 # half is extrapolated for _DOUBLINGS further doublings of the rows, because the model may have been
 # fitted to up to 32 times as many rows.
 _PART, _DOUBLINGS = 4, 5
-# Two tests, in standard errors. The error of a model that has seen the rows must be below the
-# middle of both errors of the copies by _NEARER (chance alone does this with probability 3e-5 for a
-# model in the middle), and below the error that more rows would explain by _LESS (probability 1%).
+# Thresholds of two tests, in standard errors. A model only counts as having seen the rows if its
+# error is (1) more than _NEARER below the midpoint of the copies' errors on their own half and on
+# the other half, and (2) more than _LESS below the smallest error that a model fitted to more rows
+# could have. By chance alone, a model with its error at the midpoint passes test 1 with probability
+# 3e-5, and a model with that smallest error passes test 2 with probability 1%.
 _NEARER, _LESS = 4.0, 2.33
 # Only models of these packages are copied and fitted, because their ``fit`` does nothing else. The
 # ``fit`` of other packages might take long, or call a service.
@@ -221,9 +223,11 @@ def _halves(units: IntArray, weights: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def _cheap_copy(inner: Any) -> Any:
-    """Return an unfitted copy with fixed seeds, or None if it is not of :data:`_PACKAGES`.
+    """Return an unfitted copy with fixed seeds, or None if no cheap copy can be made.
 
-    The copy of a search is a copy of the model that it found, because a search fits many models.
+    None can be made if the model, or a model inside it, is from none of the packages in
+    :data:`_PACKAGES`, or if it cannot be cloned. The copy of a search is a copy of the model that
+    it found, because a search fits many models. None is made if a search is further inside.
     """
     if isinstance(inner, FrozenEstimator):
         inner = inner.estimator

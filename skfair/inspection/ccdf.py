@@ -141,8 +141,14 @@ class CCDFCurveDisplay(ScoreDisplay):
             is compared with the other groups of its own attribute.
         """
         cls._needs_matplotlib("from_predictions")
-        who = sensitive_features, None, sample_weight, intersectional
-        rows = Cohort.of_scores(y_score, y_true, *who, each_row=True)
+        rows = Cohort.of_scores(
+            y_score,
+            y_true,
+            sensitive_features,
+            sample_weight=sample_weight,
+            intersectional=intersectional,
+            each_row=True,
+        )
         groups = rows.groups.cells
         chosen = int(groups.counts.argmax()) if against is None else groups.levels.number(against)
         # Only groups of the same attribute are compared, because others overlap with the reference.
@@ -197,7 +203,8 @@ class CCDFCurveDisplay(ScoreDisplay):
         ax.set_xlabel(_style.plain(f"Share of {self.reference_name} selected"))
         ax.set_ylabel(_style.plain(f"Share of {others} selected"))
         # The legend is put into the corner that the curves leave free: below the diagonal if they
-        # are mostly above it (sum of y - x).
+        # are mostly above it (sum of y - x). The lines with a gid are the curves, and the diagonal,
+        # which adds 0 to the sum.
         drawn = [line.get_xydata() for line in ax.lines if line.get_gid() is not None]
         free = "lower right" if np.sum([np.diff(xy).mean() for xy in drawn]) > 0 else "upper left"
         if _style.legend_for(ax, len(self.group_names), widen=is_new, loc=free):

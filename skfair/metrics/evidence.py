@@ -264,7 +264,8 @@ def _with_rest(
     first, second = np.meshgrid(every, every, indexing="ij")
     stratum = np.repeat(np.arange(groups.starts.size - 1), np.diff(groups.starts))
     are_peers = (stratum[first] == stratum[second]) & (first != second)
-    parts = np.where(are_peers, means.weight, 0.0)  # of each peer in the rest of each cell
+    # (n_cells, n_cells): weight, then share, of peer j (column) among all peers of cell i (row).
+    parts = np.where(are_peers, means.weight, 0.0)
     parts /= np.maximum(parts.sum(axis=1, keepdims=True), TINY)
     rates, sizes = np.nan_to_num(means.means), np.maximum(means.n_effective, TINY)
     variances = rates * (1 - rates) / sizes

@@ -394,8 +394,8 @@ def _cells(table: GroupProbabilities, proxies: Any, known: IntArray | None) -> I
 def _merged(codes: IntArray, is_known: BoolArray) -> IntArray:
     """Number the cells from 0, after all cells with too few rows were merged into one.
 
-    A cell is too small if it has less than ``ROWS_OF_CELL`` rows, or less than ``KNOWN_OF_CELL`` of
-    known group. If the small cells together are still too small, larger ones are added.
+    A cell is too small if it has fewer than ``ROWS_OF_CELL`` rows, or fewer than ``KNOWN_OF_CELL``
+    rows of known group. If the small cells together are still too small, larger ones are added.
     """
     _, codes, sizes = np.unique(codes, return_inverse=True, return_counts=True)
     codes = codes.ravel()

@@ -245,6 +245,9 @@ class PartialParityCalibrator(
         is_parted = is_lazy(X, y, units, *metadata.values())
         if is_parted:
             self._check_fits_on_partitions(units)
+        # There are three forms of the rows. ``table`` is X as it was passed. X becomes the same
+        # table in a form that can be indexed. ``data.X`` lacks the group columns that ``sensitive``
+        # keeps out of the model. For Dask collections X becomes ``data.X``, which has partitions.
         table, (X, data) = X, read_for_wrapped(self, X, y, units, **metadata)
         self._keep(data.reading)
         classes = classes_to_map(data.y, data.groups, self.constraint, self.interval)
@@ -254,8 +257,10 @@ class PartialParityCalibrator(
             wrapped_scores.refuse_folds_of_rows(
                 self.cv, None, "certificate= divides the rows at random"
             )
+            # The refits have no certificate. Such a fit reads units only to keep them whole in its
+            # folds, and raises if it gets units without folds.
             metadata |= fit_params | ({"units": units} if self._has_folds else {})
-            return prediction.store(self, certified_interval(self, data, X, metadata, 0))
+            return prediction.store(self, certified_interval(self, data, X, metadata, seed=0))
         of_folds = units if self._has_folds else None
         folds = wrapped_scores.known_folds(self.cv, X, data.y, data.groups, of_folds)
         counted = data.groups.rate_weight(data.sample_weight)
@@ -266,6 +271,8 @@ class PartialParityCalibrator(
         if is_parted:
             its_X = _columns_of(table, data.reading["_model_positions"])
             its_y, weights = y, sample_weight  # type: ignore[assignment]
+        # The group columns that ``sensitive`` names were removed from the rows of the estimator
+        # inside. If its own fit takes groups, it gets these columns as sensitive_features.
         if asked.columns is not None and not asked.keep:
             sensitive_features = (
                 _columns_of(table, column_positions(meta_of(table), asked.columns))
@@ -299,6 +306,7 @@ class PartialParityCalibrator(
         kinds = data.groups.cells((data.y == classes[1]).astype(np.int64), 2).codes
         splits = cache(partial(wrapped_scores.make_splits, folds, data, kinds))
         if not self._is_prefit:
+            # This call is made for its error, if the model of a fold would see no row of a class.
             wrapped_scores.fewest_to_fit(data.y, splits())
         return values_unseen(self, self._inner(), read, data.X, data.y, row_params, splits)
 
@@ -340,7 +348,8 @@ def report(
     promise: Promise, scores: FloatArray, models: list[Any], classes: NDArray[Any]
 ) -> dict[str, Any]:
     """Choose the maps of scores, and return the fitted attributes."""
-    attributes = prediction.settled(promise, scores, scores, is_strict=True, is_repaired=True)
+    # Only the maps depend on the limit, so the scores before the maps are also those without it.
+    attributes = prediction.settled(promise, scores, free=scores, is_strict=True, is_repaired=True)
     return {
         **attributes,
         "estimators_": models,

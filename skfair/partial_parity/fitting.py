@@ -398,10 +398,11 @@ def _with_log_loss(problem: PartialParityProblem) -> PartialParityProblem:
 
 
 def _go_on(fit: IntervalFit, solver: Solver, first: PartialResult) -> PartialResult:
-    """Continue from the solution ``first`` under the log loss; return the better of both.
+    """Start from ``first``, and minimise the objective of the fit; return the better solution.
 
-    Descent on an objective with kinks may end anywhere, so ``first`` remains a candidate. The
-    scores of both are scaled to suit the objective, which does not change their ranks.
+    ``first`` is the solution for the log loss. Descent on an objective with kinks may end anywhere,
+    so ``first`` may be the better one of the two. The start and the result are rescaled by the
+    factor that suits the objective best, which does not change the ranks of the rows.
     """
     form = first.problem.with_objective(fit.free.objective)
     start = best_factor(form, first.result.theta) * form.model_part(first.result.theta)

@@ -220,8 +220,8 @@ def solve_partially(
     if unlimited is not None and isinstance(best.problem.model, LinearScore):
         worth, sign = max((target.quality(np.full(model.n_samples, s)), s) for s in (1.0, -1.0))
         # ``worth`` is the quality if all rows have the score ``sign``, so the same decision. If the
-        # quality is an AUC (``decides`` is False), equal decisions do not change it, so they are
-        # only tried if no candidate is feasible.
+        # quality is an AUC (``decides`` is False), it does not depend on decisions, so equal
+        # decisions are only tried if no candidate is feasible.
         if not best.verdict.is_feasible or (target.decides and best.verdict.merit < worth):
             equal = [_deciding_equally(each, sign, target) for each in (best, free)]
             best = min(

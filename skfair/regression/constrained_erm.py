@@ -255,6 +255,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         if active and self.certificate is not None:
             return report.store(self, certified_means(self, data, task, active, X, metadata))
         problem = bind(data, task, active)
+        # {}: the regressor has no attributes that are the same for all theta, such as classes.
         state = partial(report.state, self, {}, problem, task)
         with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:
             solved = solve.solve(problem, settings, callback)

@@ -322,10 +322,11 @@ class Compared:
         """Return the interval, moved so that it contains parity unless the gap is significant.
 
         Interval and p-value are computed by two methods, which may disagree if a difference is
-        barely significant. ``noise`` has, for each significant comparison, the difference that
-        chance shows, and NaN for the others. If nothing is significant, the interval is extended to
-        parity. If something is, but the interval contains parity, the end becomes the surplus: the
-        largest difference minus its noise.
+        barely significant. ``noise`` holds, for each significant comparison, how large a difference
+        chance alone may produce, and NaN for the others. If nothing is significant, the interval is
+        extended to parity. If something is, but the interval contains parity, its end next to
+        parity is moved away from it, to the largest surplus of a difference over its noise, but not
+        beyond ``value``, the gap itself.
         """
         (low, high), is_ratio = self.interval, self.gap.is_ratio
         if not np.isfinite([value, low, high]).all():

@@ -2,8 +2,10 @@
 
 A *level* is a value of a sensitive or control attribute, and a *cell* is a combination of levels of
 all attributes that occurs. A *measure* is a rate or a mean, such as the selection rate. A *block*
-is a partition of a Dask collection, or some lines of a file. The result is a
-:class:`~skfair.groups.table.GroupTable`, from which ``audit_table`` computes all tables.
+is a partition of a Dask collection, or some lines of a file. A *unit* is a set of rows that are not
+independent, such as the visits of a patient, and a *part* is the rows of a unit in one cell
+(:mod:`skfair.groups.row_units`). The result is a :class:`~skfair.groups.table.GroupTable`, from
+which ``audit_table`` computes all tables.
 
 - :func:`read_table` adds up rows in memory.
 - :func:`read_blocks` adds up Dask collections: it surveys all blocks, calls :func:`sums_of_block`
@@ -62,7 +64,7 @@ def read_table(
     levels, cells, combinations, control = read_cells(roles, n_samples, like, unknown)
     n_cells = len(combinations)
     labels = distinct_labels(rows) if task.classes else None
-    together = raw.together(n_samples)
+    together = raw.together(n_samples)  # the unit of each row; None if no two rows share one
     parts = None if together is None else together.parts(cells, n_cells)
     table = GroupTable(
         levels,
@@ -70,12 +72,15 @@ def read_table(
         {"rows": np.bincount(cells, minlength=n_cells).astype(np.float64)},
         dict(measured(rows, task, labels, cells, n_cells, parts=parts)),
         within=control,
-        units=parts and replace(parts, codes=parts.codes[:0]),  # the part of each row is not kept
+        # The table has no rows, so it keeps the cell and the unit of each part, but not the parts
+        # of the rows (``codes``).
+        units=parts and replace(parts, codes=parts.codes[:0]),
     )
     if rows.score is None or rows.true is None:
         return table
     targets = rows.true.astype(np.float64)
     ends = score_range or range_of_scores(rows.score, rows.weights)
+    # Each row counts as this share of a person, so that all rows of a unit count as one person.
     people = None if together is None else together.shares
     scores = binned_scores(rows.score, targets, rows.weights, cells, table, ends, people)
     return replace(table, scores=scores)
@@ -206,7 +211,7 @@ def measured(
     cells: IntArray,
     n_cells: int,
     names: Collection[str] | None = None,  # the measures that are needed; None for all
-    parts: UnitParts | None = None,  # units divided by cell, if rows have units
+    parts: UnitParts | None = None,  # the part of each row; None if no two rows share a unit
 ) -> Iterator[tuple[str, CellMeans]]:
     """Add up measures by cell.
 
@@ -215,6 +220,7 @@ def measured(
     same unit. The rows are counted by kind first. Then measures are computed for one row of each
     kind (``few``), whose weight is the total weight of the rows of this kind.
     """
+    # ``squares`` will be the sum of the squared weights of the rows of each kind.
     few, of_few, squares, parts_of_few = rows, cells, None, parts
     if labels is not None:
         kinds, labels_of_kinds = labels

@@ -25,7 +25,9 @@ class Words(NamedTuple):
     name: str
     says: str
     does_not_say: str
-    phrase: str = ""  # which a verdict puts before the values of two groups
+    # The words before the values of two groups in the sentence of a verdict, such as "selection
+    # rate" in "sex: selection rate 37.4% (female) against 55.6% (male): ..."
+    phrase: str = ""
 
 
 class Rule(NamedTuple):

@@ -246,6 +246,7 @@ class Solver(ABC):
         if before <= tol and not is_lower and not problem.violation(at) < before:
             at = problem.evaluate(begin)
             multipliers = np.zeros(problem.n_constraints) if lam0 is None else lam0
+            # The start is not a converged solution.
             status = "max_iter" if status == "converged" else status
         return SolverResult(at.theta, multipliers, step.n_iter, status, history.as_dict())
 
@@ -293,7 +294,10 @@ SOLVERS: Registry[type[Solver]] = Registry("solver", "skfair.solvers.erm", PAPER
 
 
 def check_needs(solver: Solver, problem: Problem) -> None:
-    """Raise a ``TypeError`` that names solver, problem and what the problem lacks.
+    """Raise a ``TypeError`` if the problem lacks a method that the solver needs.
+
+    A class, or an object that is no solver, is rejected in the same way. The parameters of the
+    solver are checked, too.
 
     Parameters
     ----------

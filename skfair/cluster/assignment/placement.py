@@ -259,9 +259,11 @@ class Placement:
 def _cheapest_first(moves: Moves, excess: IntArray) -> list[list[int]]:
     """Return moves (giver, taker, cell, row) that reduce the excess, in order of cost.
 
-    ``excess`` (n_clusters, n_cells) is the number of rows that a cluster has too many. A full list
-    was cut off, and cheaper moves than those of other lists may lie beyond its last entry. So moves
-    of its cell that cost more than this entry wait for new lists.
+    ``excess`` (n_clusters, n_cells) is the number of rows that a cluster has too many, and negative
+    if it has too few. For each giver, taker and cell, ``moves`` lists only the cheapest rows. If
+    such a list is full, moves that it does not show may be cheaper than moves in other lists. So
+    moves of the same cell that cost more than its last entry are left out here, until new lists are
+    made.
     """
     is_wanted: BoolArray = (excess > 0)[:, None, :] & (excess < 0)[None, :, :]
     is_cut = is_wanted & (moves.size == moves.row.shape[3])

@@ -202,8 +202,8 @@ class ClusteringSolver(BaseEstimator, ABC):
         targets : ndarray
             Balances to aim at, in increasing order.
         starts : callable
-            Function that draws scaled initial centres. The second of every pair starts from the
-            fair end of the front.
+            Function that draws starting centres, usually two for each run. Every second one is for
+            the fair end of the front, so the search from it begins there.
         settings : RunSettings
             Settings of the runs. ``max_iter`` only applies to solvers that do not use targets.
 
@@ -265,7 +265,10 @@ def check_suits(
 
 
 def for_each(function: Callable[[T], R], items: Sequence[T], callback: Callback) -> list[R]:
-    """Return ``function(item)`` for each item, in threads, or in turn if there is a callback."""
+    """Return ``function(item)`` for each item, in threads, or in turn if there is a callback.
+
+    Solvers call it for the starts of a fit and for the points of a front.
+    """
     if callback is not go_on:
         return [function(item) for item in items]
     return over_blocks(lambda i, _: function(items[i]), len(items), 1)

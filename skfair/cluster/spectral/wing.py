@@ -1,6 +1,7 @@
 """Spectral clustering as a wing, read by ``skfair.utils.wings``.
 
-``NAMES`` maps, for each public package, the names that it gets to the modules of this folder.
+``NAMES`` lists the names that each public package gets, with the module of this folder that defines
+each name.
 :func:`warm` is called by ``python -m skfair warm``.
 """
 

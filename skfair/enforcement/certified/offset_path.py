@@ -143,10 +143,11 @@ def _by_gaps(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, l
 def _by_slack(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, list[FloatArray]]:
     """Return the point where the relax phase begins, and the offsets of its steps.
 
-    It is for groups with several rates. One threshold per group cannot close all of their gaps, and
-    closing one may widen another. So the nodes are points at which all gaps are a wanted number of
-    standard errors below their limits. A node is left out if its slack is not larger than the slack
-    of all nodes before. ``share`` is as in :func:`_by_gaps`.
+    The steps lie on straight lines between nodes. This function is for groups with several rates:
+    one threshold per group cannot close all their gaps, and closing one may widen another. So each
+    node comes from a search for a point at which every gap is a given number of standard errors
+    below its limit. A node is kept only if its slack is larger than that of all earlier ones.
+    ``share`` is as in :func:`_by_gaps`.
     """
     point = solver.nothing
     most = np.full(len(point), -np.inf)

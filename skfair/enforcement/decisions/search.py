@@ -155,7 +155,11 @@ def _search_tighter(search: OffsetSearch, best: Candidate, groups: IntArray | No
 
 
 def _search_thresholds(search: OffsetSearch, groups: IntArray | None) -> Candidate | None:
-    """Return the best threshold of each group, or None if groups are not known or none exist."""
+    """Return the decisions by the best threshold of each group.
+
+    Returns None if groups are not known, if there are not two classes, or if ``window_offsets``
+    finds no thresholds.
+    """
     if groups is None or search.strict.n_classes != 2:
         return None
     offsets = window_offsets(search.strict, search.features, groups, search.values)

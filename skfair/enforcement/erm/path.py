@@ -94,7 +94,8 @@ class Path:
         limits, true = self.limits, self.limits.problem
         options: SolveOptions = {**self.options, "tol": self.step_tol}
         margin = limits.margin(self.step_tol)
-        # Bounds move inside by at most a quarter of their width, so that they do not meet.
+        # Bounds move inside by at most a quarter of their width, so that they do not meet, or by
+        # the initial margin, if that is larger.
         most = np.maximum(margin, 0.25 * (true.upper - true.lower))
         width = float((true.upper - true.lower).max(initial=0.0)) or 1.0
         if offsets is None:

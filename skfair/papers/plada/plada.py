@@ -1,4 +1,7 @@
-r"""PLADA: alternating steps on the proximal-perturbed Lagrangian (algorithm 1 of its paper).
+r"""PLADA: alternating steps on the proximal-perturbed Lagrangian.
+
+This is algorithm 1 of "A modified proximal-perturbed Lagrangian for non-convex non-smooth
+representatives of fairness constraints" (anonymous authors).
 
 One-sided constraints G(theta) <= 0 become G(theta) + u = z with slacks u in [0, u_max] and a
 perturbation z that a proximal term drives to 0. With z and its multiplier eliminated the Lagrangian
@@ -31,11 +34,11 @@ Differences from the paper:
   within the ranges of the paper's theory, and among the fastest of those that were tried.
 - u_max is not printed. Without a limit the iteration is the same, as u cannot run away.
 - The theorem is about averages over the iterates. The last iterate is better and is returned.
-- z is (lambda - mu) / alpha, and no step uses it, so it is not stored. theta has no box.
+- z is (lambda - mu) / alpha, and no step uses it, so it is not stored.
+- theta is not restricted to a box.
 
 lam -> lambda, multipliers of G + u = z; mu -> multipliers of z = 0; u -> slacks; rho -> penalty
-weight; eta,
-tau -> steps of theta and u; gamma -> step of mu; delta -> its limit.
+weight; eta, tau -> steps of theta and u; gamma -> step of mu; delta -> limit of the step of mu.
 """
 
 from __future__ import annotations
@@ -145,12 +148,13 @@ class Plada(IterativeSolver[Problem]):
         tau = 1 / (3 * rho) if self.tau is None else self.tau
         at = problem.evaluate(run.start)
         step = self._first_step(problem, at, rho)
-        mu = constraints.split(run.multipliers)
+        mu = constraints.split(run.multipliers)  # a multiplier >= 0 for each row of G
         # With this u, G + u is 0 where -u_max <= G <= 0, so lam starts at mu there.
         u = np.clip(-constraints.values(at), 0.0, self.u_max)
         lam = mu + rho * (constraints.values(at) + u)
 
         def prices(lam: FloatArray) -> FloatArray:
+            """Return the multipliers of the problem, signed: of upper minus of lower bounds."""
             return constraints.signed(np.maximum(lam, 0.0))
 
         def average() -> Answer:

@@ -22,12 +22,12 @@ floating point and its derivative is 0, so nothing would move. The logarithm of 
 slope, by the group's nearest member. (3) The temperature :math:`\tau` falls from a large value. If
 it were low from the start, those slopes would be so steep that the offsets overshoot and empty a
 cluster (measured on ``make_grouped_blobs("equal")`` at temperature 0.003). (4) Batches are drawn
-group by group, in
-proportion, so that no count is empty. (5) Offsets are measured in a unit of their own, a fixed
-preconditioner of both objectives. (6) The gradient of f_2 by the centres is cut to a maximal
-length, because at low temperature it is so steep that centres leave the data (measured on Bank,
-K=10). The gradient of f_1 is cut only if centres lie far from all data. The theorem assumes bounded
-second moments, too, but its limit, the minimiser of the weighted sum, holds only if nothing is cut.
+group by group, in proportion, so that no count is empty. (5) Offsets are measured in a unit of
+their own, a fixed preconditioner of both objectives. (6) The gradient of f_2 by the centres is cut
+to a maximal length, because at low temperature it is so steep that centres leave the data (measured
+on Bank, K=10). The gradient of f_1 is cut only if centres lie far from all data. The theorem
+assumes bounded second moments, too, but its limit, the minimiser of the weighted sum, holds only if
+nothing is cut.
 
 Glossary: tau -> ``temperature``, gamma -> ``sharpness``, m -> shares of the rows in all weight,
 n_a -> ``n_kmeans_steps``, n_b -> ``n_swap_steps``.
@@ -181,8 +181,9 @@ class Smooth(ClusteringSolver):
             np.hstack((start, np.zeros((problem.n_clusters, groups.n_present)))),
             n_a=int(self.n_kmeans_steps),
             n_b=int(self.n_swap_steps),
-            # At fixed assignments f_1 is 2 n_k-strongly convex in centre k, and n_k is about 1 / K.
-            # The soft assignments add curvature, so the Lipschitz constant is twice as large.
+            # With fixed assignments, the curvature of the cost f_1 in centre k is 2 n_k, where n_k,
+            # the share of the rows in cluster k, is about 1 / K. Soft assignments add curvature, so
+            # twice this value is taken as the Lipschitz constant of the gradient.
             strong_convexity=2 / problem.n_clusters,
             lipschitz=4 / problem.n_clusters,
             max_iter=max_iter,
