@@ -81,7 +81,7 @@ def fit_method(method: Method) -> Method:
             _refuse_truth_values(self)
             with config_context(array_api_dispatch=False):  # scikit-learn converts tensors to numpy
                 return managed(self, *args, **kwargs)
-        except BaseException as error:  # also KeyboardInterrupt, so that no fit is left unfinished
+        except BaseException as error:  # KeyboardInterrupt, too: no fit is left unfinished
             passed = dict(zip(parameters, (self, *args), strict=False)) | kwargs
             X, y = passed.get("X"), passed.get("y")
             dropped = _left_out(self, X)

@@ -99,7 +99,7 @@ class LogLoss(Loss):
     def parts(self, scores: FloatArray, targets: FloatArray) -> RowParts:
         """Return value, slope and curvature of each row."""
         margins = targets * scores
-        small = np.exp(-np.abs(margins))  # in (0, 1], so nothing overflows
+        small = np.exp(-np.abs(margins))  # values in (0, 1], so nothing overflows
         value = np.log1p(small)
         value -= np.minimum(margins, 0)
         miss = np.maximum(small, margins < 0)  # exp(-max(margin, 0)), without a second exp

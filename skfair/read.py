@@ -110,7 +110,7 @@ def read_rows(
     sensitive_features: ColumnsLike | None = None,
     control_features: ColumnsLike | None = None,
     sample_weight: ColumnLike | None = None,
-    units: ColumnLike | None = None,  # which rows belong together
+    units: ColumnLike | None = None,  # the unit of each row
     supervised: bool = True,  # whether y is checked, and compared with the columns
     needs_groups: bool = True,  # whether there is a warning if no sensitive features are passed
     **check_params: Any,  # options of scikit-learn's checks of X and y, such as ROW_CHECKS
@@ -121,7 +121,7 @@ def read_rows(
     estimator inside this one will check the rest.
     """
     passed = _Columns(X, y, sensitive_features, control_features, sample_weight, units)
-    is_parted = is_lazy(*passed[:-1])  # without units, for which lazy collections raise
+    is_parted = is_lazy(*passed[:-1])  # all but units, which raise if they are lazy
     _refuse_clashes(estimator, passed, is_parted)
     read = _read_partitions if estimator._takes_partitions and is_parted else _read_in_memory
     used, rows = read(estimator, passed, supervised, check_params)
@@ -164,7 +164,7 @@ def _read_in_memory(
     estimator: SensitiveFeaturesMixin,
     passed: _Columns,
     supervised: bool,
-    check_params: dict[str, Any],  # of scikit-learn's checks of X and y
+    check_params: dict[str, Any],  # parameters of scikit-learn's checks of X and y
 ) -> tuple[dict[str, Any], _Columns]:
     """Return the columns that the model uses, see ``columns_of_model``, and the rows, checked.
 
@@ -189,7 +189,7 @@ def _read_partitions(
     estimator: SensitiveFeaturesMixin,
     passed: _Columns,
     supervised: bool,
-    check_params: dict[str, Any],  # of scikit-learn's checks of X
+    check_params: dict[str, Any],  # parameters of scikit-learn's checks of X
 ) -> tuple[dict[str, Any], _Columns]:
     """Do the same as ``_read_in_memory`` for Dask collections.
 
@@ -268,7 +268,7 @@ def _stacked(parts: list[Any]) -> Any:
 def _warn_of_columns(
     estimator: SensitiveFeaturesMixin,
     rows: _Columns,
-    names: NDArray[Any],  # of the columns of X
+    names: NDArray[Any],  # names of the columns of X
     groups: GroupEncoding | GroupProbabilities,
 ) -> None:
     """Warn if columns tell the target or the group, or if people seem to have several rows.
@@ -335,7 +335,7 @@ def _read_units(
 def _warn_of_repeats(
     y: NDArray[Any],
     rows: Any,
-    names: NDArray[Any],  # of the columns of the rows
+    names: NDArray[Any],  # names of the columns of the rows
     groups: GroupEncoding | GroupProbabilities,
     sensitive_features: ColumnsLike | None,
 ) -> None:

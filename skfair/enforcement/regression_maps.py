@@ -143,7 +143,7 @@ def lines_of_losses(values: FloatArray, rows: NumberRows, limit: float) -> Group
     slopes = np.maximum(slopes, 0.0)
     losses = _means(true * true, rows, masses) - slopes * common
     missing = np.maximum(losses.max() - limit - losses, 0.0)
-    room = slopes**2 * spread  # by how much the loss grows if the line becomes flat
+    room = slopes**2 * spread  # rise of the loss if the line becomes flat
     slopes *= 1 - np.sqrt(np.divide(missing, room, out=np.zeros(z.size), where=room > 0)).clip(0, 1)
     by_group = [values[rows.codes == g] for g in range(rows.n_groups)]
     before = [np.unique([own.min(), own.max()]) for own in by_group]  # one knot if all are equal

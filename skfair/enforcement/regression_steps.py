@@ -140,9 +140,9 @@ class NumberTask(NamedTuple):
 
     def step(
         self,
-        attribute: int,  # whose groups are brought together
+        attribute: int,  # the attribute whose groups are brought together
         values: FloatArray,  # the predictions so far
-        gap: float,  # their disparity, which is above the limit
+        gap: float,  # disparity of these groups, which is above the limit
         room: float,  # share of the limit by which the step aims below it
     ) -> tuple[Step, FloatArray, float]:
         """Return a step of one attribute, the moved values and their disparity.

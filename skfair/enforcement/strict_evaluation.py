@@ -138,7 +138,7 @@ class LineScan:
     """The best cutoff along a line, which is found by :meth:`StrictEvaluation.scan`."""
 
     n_above: int  # number of rows above the cutoff
-    verdict: Verdict  # on the decisions at the cutoff
+    verdict: Verdict  # verdict on the decisions at the cutoff
     entries: SortedRows  # the scanned rows, and what changes when the cutoff passes each of them
     means: list[FloatArray]  # cell means of each constraint if no row is above the cutoff
 

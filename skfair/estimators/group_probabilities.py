@@ -48,8 +48,8 @@ MOST_PAIRS = 20
 class GroupModels:
     """Models of the groups of each attribute."""
 
-    models: list[list[Any]]  # for each attribute the models of the folds
-    labels: list[IntArray]  # for each attribute 0, 1, ...: the numbers of its pairs or groups
+    models: list[list[Any]]  # models of the folds, for each attribute
+    labels: list[IntArray]  # numbers 0, 1, ... of the pairs or groups of each attribute
     sizes: tuple[int, ...]  # number of groups of each attribute
     n_classes: int
 
@@ -218,7 +218,7 @@ def _fitted_to_scaled(
     So new rows are not copied to be standardised.
     """
     scaler = StandardScaler(copy=False)
-    for rows in gen_batches(len(X), _ROWS_AT_ONCE):  # in parts, because partial_fit copies rows
+    for rows in gen_batches(len(X), _ROWS_AT_ONCE):  # partial_fit copies its rows
         scaler.partial_fit(X[rows], **{name: of_rows[rows] for name, of_rows in weights.items()})
     model.fit(scaler.transform(X), target, **weights)
     model.coef_ = model.coef_ / scaler.scale_

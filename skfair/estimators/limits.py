@@ -314,7 +314,7 @@ def loosened(bound: BoundConstraint, limit: float) -> BoundConstraint:
 
 
 def warn_of_changes(
-    changes: Mapping[str, Change],  # of one class, or of all classes in their order
+    changes: Mapping[str, Change],  # changes for one class, or for all classes in their order
     classes: NDArray[Any],  # (n_samples,): the true class of each row, as a number
     weights: FloatArray | None,
     *,
@@ -378,7 +378,7 @@ def warn_of_changes(
 def disparity_attributes(
     bounds: Sequence[BoundConstraint],
     disparities: Sequence[float],
-    units: Sequence[float] | None = None,  # in which the user set the limits; 1 each by default
+    units: Sequence[float] | None = None,  # units in which the user set the limits; 1 by default
 ) -> dict[str, Any]:
     """Return the fitted attributes about the disparities of constraints and their limits."""
     units = [1.0] * len(bounds) if units is None else units

@@ -136,7 +136,7 @@ class Goal(NamedTuple):
     ``ratio`` is set if the value is a ratio of linear functions.
     """
 
-    value: Callable[[FloatArray], float]  # from shares of rows (true, decided); larger is better
+    value: Callable[[FloatArray], float]  # takes shares of rows (true, decided); larger is better
     # (n_classes, n_classes): utility of decisions (true, decided), scaled to [0, 1]; None if the
     # value is not linear
     utility: FloatArray | None

@@ -147,10 +147,10 @@ def _errors_if_seen(
 def _compared(
     inner: Any,
     halves: tuple[IntArray, IntArray],
-    units: IntArray,  # of all rows
-    weights: FloatArray,  # of all rows
+    units: IntArray,  # the units of all rows
+    weights: FloatArray,  # the weights of all rows
     fitted_to: Callable[[IntArray], Any],  # returns a copy
-    errors: Callable[[Any, IntArray], FloatArray],  # of a fitted model on some rows
+    errors: Callable[[Any, IntArray], FloatArray],  # returns the errors of a model on some rows
 ) -> _Errors | None:
     """Return mean errors if they show that the model has seen the rows, or None.
 

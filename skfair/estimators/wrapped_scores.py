@@ -318,7 +318,7 @@ def own_and_chances_of(
         inside = [calibrated.estimator for calibrated in model.calibrated_classifiers_]
         scores = mean_over(inside, lambda own: np.asarray(own.decision_function(X), np.float64))
         codes = place[(scores > 0).astype(np.int64) if scores.ndim == 1 else scores.argmax(axis=1)]
-    elif _predicts_the_likeliest(model):  # and the first class, in its own order, of equals
+    elif _predicts_the_likeliest(model):  # the first class of the model wins a tie
         codes = place[chances[:, place].argmax(axis=1)]
     elif hasattr(model, "predict"):
         codes = place[np.searchsorted(model.classes_, model.predict(X))]

@@ -75,7 +75,7 @@ class Cohort:
     values: NDArray[Any]  # (n_rows,): the outcome of each row, or its score
     groups: ComparedGroups  # the cell of each row, and which cells are compared
     weights: FloatArray | None = None  # (n_rows,); None if each row counts once
-    units: RowUnits | None = None  # which rows belong together
+    units: RowUnits | None = None  # the unit of each row; None if no two rows share one
     # If few rows stand for many, the number of rows that each stands for, and the sum of their
     # squared weights; else None
     counts: IntArray | None = None
@@ -152,10 +152,10 @@ class Cohort:
         sample_weight: Any = None,
         intersectional: bool = True,
         *,
-        counted: Counted = "classes",  # which labels make the outcome, see outcomes.py
+        counted: Counted = "classes",  # the labels that make the outcome, see outcomes.py
         pos_label: ClassLabel = None,
         y_score: Any = None,
-        **options: Any,  # of ``read``
+        **options: Any,  # further arguments of ``read``
     ) -> Self:
         """Read labels; the values are outcomes 0 to 3, which ``table`` counts."""
         ignores_true = counted == "predictions"
@@ -187,7 +187,7 @@ class Cohort:
         *,
         name: str = "y_score",  # the name of the scores in errors
         threshold: Any = None,  # if it is a number and scores are put into bins, a bin ends here
-        **options: Any,  # of ``read``
+        **options: Any,  # further arguments of ``read``
     ) -> Self:
         """Read scores, which are the values; without strata, each group must have weight."""
 
@@ -242,7 +242,7 @@ class Cohort:
         people = None if cells.people is None else cells.people[rows]
         counts = None if self.counts is None else self.counts[rows]
         left = GroupEncoding.of(cells.codes_if_known[:, rows], cells.levels)
-        n_people = people if counts is None else counts  # that each row stands for, None for one
+        n_people = people if counts is None else counts  # people that a row stands for
         if n_people is not None:
             by_attribute = [np.bincount(own, n_people, cells.n_groups) for own in left.codes]
             sizes = np.sum(by_attribute, axis=0)

@@ -48,7 +48,7 @@ def counted_rows(
     lowest, table = _count(numbers)
     if table is None:
         return None
-    places = np.nonzero(table)  # for each column, its number minus the lowest one
+    places = np.nonzero(table)  # numbers minus the lowest one, for each column
     counts = table[places]
     few = []
     for column, own_texts, low, place in zip(columns, texts, lowest, places, strict=True):

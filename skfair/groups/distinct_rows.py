@@ -77,7 +77,7 @@ _SUMS = ("rows", "weights", "squares")
 class RowBlock(NamedTuple):
     """The arrays that a block keeps of its rows."""
 
-    numbers: dict[str, FloatArray]  # by the name of the argument
+    numbers: dict[str, FloatArray]  # columns of numbers by the name of the argument
     # (n_rows,): number of the kind of each row, in the smallest integer type that holds it
     kind: NDArray[Any]
     weights: FloatArray | None  # (n_rows,): sample weights

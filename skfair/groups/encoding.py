@@ -73,7 +73,7 @@ class GroupEncoding:
     names: tuple[str, ...] = field(init=False)  # one readable name per group
     # First group number of each attribute, then the number of groups
     offsets: IntArray = field(init=False)
-    n_groups: int = field(init=False)  # over all attributes
+    n_groups: int = field(init=False)  # number of groups of all attributes
     # Number of attributes whose groups partition the rows (1 after intersection)
     n_attributes: int = field(init=False)
     n_samples: int = field(init=False)
@@ -242,7 +242,7 @@ class GroupEncoding:
     def warn_small(self) -> None:
         """Warn once, naming all groups with fewer than ``MIN_GROUP_SIZE`` rows."""
         small = np.flatnonzero(self.counts < MIN_GROUP_SIZE)
-        if small.size and self.levels.attributes:  # not when no groups were given
+        if small.size and self.levels.attributes:  # false if no groups were given
             named = [f"{self.names[g]!r} ({self.counts[g]})" for g in small]
             warn_user(
                 f"{plural(small.size, 'group')} of fewer than {MIN_GROUP_SIZE} rows: "

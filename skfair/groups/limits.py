@@ -86,9 +86,9 @@ def _with_remarks(name: str, text: str, *remarks: str) -> str:
 class Stages(NamedTuple):
     """A rate or mean over some training rows at the three stages of a fit."""
 
-    before: float  # of the predictions of the model itself
-    without_limits: float  # of the best predictions for the objective without limits
-    after: float  # of the predictions within the limits
+    before: float  # value for the predictions of the model itself
+    without_limits: float  # value for the best predictions for the objective, without limits
+    after: float  # value for the predictions within the limits
 
 
 @dataclass(frozen=True)

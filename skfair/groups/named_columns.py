@@ -92,7 +92,7 @@ def columns_of_blind(estimator: Any, X: Any) -> Any:
     Audits search them for columns that tell the group.
     """
     final = getattr(estimator, "best_estimator_", estimator)
-    final = getattr(final, "_final_estimator", final)  # of a pipeline
+    final = getattr(final, "_final_estimator", final)  # the last step of a pipeline
     is_kept = getattr(getattr(final, "sensitive", None), "keep", False)
     if is_kept or getattr(final, "is_group_aware_", False):
         return None

@@ -194,7 +194,7 @@ def check_length(table: GroupProbabilities, n_rows: int) -> None:
 
 def read_probabilities(
     estimator: object,  # the estimator that is fitted
-    sensitive: Sensitive,  # its parameter ``sensitive``, read
+    sensitive: Sensitive,  # the parameter ``sensitive`` of the estimator, read
     sensitive_features: Any,
     n_samples: int,
 ) -> GroupProbabilities | None:

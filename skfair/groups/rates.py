@@ -79,7 +79,7 @@ class CellMeans(NamedTuple):
         n_cells: int,
         weights: FloatArray | None = None,
         squares: FloatArray | None = None,
-        units: RowUnits | UnitParts | None = None,  # which rows belong together
+        units: RowUnits | UnitParts | None = None,  # the unit of each row, or the parts of units
     ) -> CellMeans:
         """Sum the values by cell over the rows for which ``counted`` is true (None: all rows).
 

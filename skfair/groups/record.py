@@ -56,7 +56,7 @@ class Finding(NamedTuple):
     # _OPEN is a difference that another release may be the reason of, because it words or adds
     # something. It is none if the record was made by this release.
     code: int = _DIFFERS
-    size: float = 0.0  # of a difference of numbers
+    size: float = 0.0  # size of a difference of numbers
 
 
 # Computes the parts of a record again, and returns them with what was found on the way. It may

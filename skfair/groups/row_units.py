@@ -154,7 +154,8 @@ class UnitParts:
 
     def sums(self, columns: FloatArray) -> FloatArray:
         """Sum columns (n_columns, n_samples) over the rows of each part: (n_columns, n_parts)."""
-        columns = np.tile(columns, self.codes.size // max(columns.shape[1], 1))  # by attribute
+        # ``codes`` has the rows once for each attribute, so the columns are repeated.
+        columns = np.tile(columns, self.codes.size // max(columns.shape[1], 1))
         return np.array([np.bincount(self.codes, own, len(self.cells)) for own in columns])
 
     def squares(self, sums: FloatArray, n_cells: int, are_merged: bool = False) -> FloatArray:

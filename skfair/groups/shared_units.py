@@ -30,8 +30,8 @@ from skfair.groups.row_units import UnitParts
 class SharedUnits:
     """Sums over units of products by pair of cells, sparse or dense matrices (n_cells, n_cells)."""
 
-    covariances: Any  # of the two influences
-    overlaps: Any  # of the shares that the unit has in the weight of either cell
+    covariances: Any  # products of the influences of the unit on the two means
+    overlaps: Any  # products of the shares of the unit in the weights of the two cells
 
     def correlations(self, first: IntArray, second: IntArray) -> FloatArray:
         """Return the correlation of the means of each pair of cells.
@@ -99,5 +99,6 @@ def unit_products(parts: UnitParts, sums: FloatArray, n_cells: int) -> Any:
 def _entries(matrix: Any, first: IntArray, second: IntArray) -> FloatArray:
     """Return the entries of a sparse matrix at some places, as an array of their shape."""
     found = matrix[first.ravel(), second.ravel()]
-    found = found.toarray() if hasattr(found, "toarray") else found  # as some versions of scipy do
+    # Some versions of scipy return a sparse array.
+    found = found.toarray() if hasattr(found, "toarray") else found
     return np.asarray(found, np.float64).reshape(first.shape)

@@ -15,7 +15,7 @@ class Strata(NamedTuple):
 
     codes: IntArray  # (n_samples,): number of the stratum of each row
     names: tuple[str, ...]  # one readable name per stratum
-    levels: GroupLevels | None = None  # to encode new rows; None if there will be none
+    levels: GroupLevels | None = None  # levels to encode new rows; None if there will be none
 
 
 def read_strata(control_features: ColumnsLike, *, n_samples: int | None = None) -> Strata:

@@ -61,10 +61,10 @@ class GroupTable:
     #   numbers, its weights by true and predicted class; these are the sums over the units of
     #   the products of any two of the four
     sums: dict[str, FloatArray]
-    measures: dict[str, CellMeans] = field(default_factory=dict)  # by name, over the cells
+    measures: dict[str, CellMeans] = field(default_factory=dict)  # measures by name
     scores: GroupTable | None = None  # sums by attributes and bin of the score
     within: Sequence[str] = ()  # attributes whose levels are the strata
-    peers: ComparedGroups | None = None  # which cells are compared; None in tables of finer cells
+    peers: ComparedGroups | None = None  # cells that are compared; None in tables of finer cells
     units: UnitParts | None = None  # the cells of each unit, if rows belong together
     # (4, n_parts): the vector that each unit adds to each of its cells; the parts are as in units
     unit_sums: FloatArray | None = None

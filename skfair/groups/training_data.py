@@ -58,7 +58,7 @@ class TrainingData:
     sample_weight: FloatArray | None  # weights of the rows
     groups: GroupEncoding  # groups
     strata: Strata | None = None  # levels of the control features
-    units: RowUnits | None = None  # which rows belong together
+    units: RowUnits | None = None  # the unit of each row; None if no two rows share one
     passed: PassedRows | None = None  # the rows as they were passed, if groups have probabilities
     # Attributes of the fitted estimator with which it reads new rows
     reading: dict[str, Any] = field(default_factory=dict)

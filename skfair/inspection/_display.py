@@ -149,7 +149,7 @@ class Display:
         kind: str,  # the word for what a panel shows, such as "column"
         figsize: tuple[float, float],
         n_columns: int = 1,
-        alone: str = "",  # as in _start
+        alone: str = "",  # error if the axes have series already, see _start
     ) -> list[Any]:
         """Return one Axes per name: the given ones, or those of a new figure."""
         if ax is None:

@@ -192,7 +192,7 @@ class ClusterCompositionDisplay(Display):
         inches = min(max(room, 2.5), max(10.0 - beside, 5.0))
         ax, _ = self._start(
             ax,
-            (0.9 + inches + beside, 4.2),  # with room for the axis on the left
+            (0.9 + inches + beside, 4.2),  # leaves room for the axis on the left
             alone="ax already shows data, and the bars would cover them. Plot each composition on "
             "axes of its own.",
         )

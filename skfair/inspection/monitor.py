@@ -172,7 +172,7 @@ class MonitorDisplay(Display):
             limits = [self.min_ratio, 1 / self.min_ratio]
             what = f"Ratio to {self.reference or 'highest rate'} (1 is parity)"
         label: str | None = with_name(self.attribute, "limit")
-        for limit in limits if self.reference else limits[:1]:  # with a reference, on both sides
+        for limit in limits if self.reference else limits[:1]:  # limits on both sides
             ax.axhline(limit, color=GREY, lw=0.8, label=label)
             label = None
         if self.alarm_at is not None:

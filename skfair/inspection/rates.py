@@ -53,7 +53,7 @@ _KNOWN_RATES = (
 _DEFAULT_RATES = _KNOWN_RATES[:3]
 # Models on the same axes differ by how their markers are filled.
 _FILLS = ("full", "none", "left", "top")
-_WHY = ", one row per rate and one column per group"  # for messages about a wrong shape
+_WHY = ", one row per rate and one column per group"  # end of messages about a wrong shape
 
 
 @documented

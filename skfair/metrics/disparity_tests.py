@@ -353,9 +353,9 @@ def disparity_upper_bound(
     if isinstance(metric, GroupMetric):
         options["own"] = metric, confidence
     evidence = _evidence(name, spec, y_true, y_pred, who, method, reference, **options)
-    _before_shift(name, spec, 1.0, shift)  # only checks shift
+    _before_shift(name, spec, 1.0, shift)  # this only checks shift
     spread = None
-    if name == "mean_score_difference":  # has the unit of the scores
+    if name == "mean_score_difference":  # this one has the unit of the scores
         spread = float(np.ptp(np.asarray(y_pred, np.float64)))
     if isinstance(metric, GroupMetric) and metric.compare != "ratio":
         if evidence.p_value(np.inf) > 1 - confidence:
@@ -400,7 +400,7 @@ def _evidence(
     spec: LabelSpec | None,
     y_true: ColumnLike | None,
     y_pred: ColumnLike,
-    who: tuple[Any, Any, Any, bool],  # as Cohort.read takes them
+    who: tuple[Any, Any, Any, bool],  # groups, strata, weights and intersectional, for Cohort.read
     method: str,
     reference: Reference,
     interval: IntervalLike | None,
@@ -591,9 +591,9 @@ def needed_rows(
     the smallest one at which the probabilities to miss this add up to 1 - ``power`` at most, over
     the pairs. It is found by doubling and halving.
     """
-    first, second = np.nonzero(~np.eye(rates.size, dtype=bool))  # either may be the higher one
+    first, second = np.nonzero(~np.eye(rates.size, dtype=bool))  # either rate may be the higher one
     ratio = comparison == "ratio"
-    factor = 1 - limit if ratio else 1.0  # of the first rate, as in two_rates.score_statistic
+    factor = 1 - limit if ratio else 1.0  # factor of the first rate, see two_rates.score_statistic
     slack = rates[second] - factor * rates[first] + (0.0 if ratio else limit)
     if (slack <= 1e-9).any():
         raise ValueError(

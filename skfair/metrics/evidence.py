@@ -173,8 +173,10 @@ class _Pairs(NamedTuple):
     n0: FloatArray
     # Factor of the difference: 1, or for reference="overall" the share of the others, see _pairs
     share: FloatArray
-    correlation: FloatArray  # of the two rates, and the overlap of the two sides; 0 unless units
-    overlap: FloatArray  # have rows on both, see groups/shared_units.py
+    # Correlation of the two rates, and overlap of the two sides, see groups/shared_units.py. Both
+    # are 0 unless units have rows on both sides
+    correlation: FloatArray
+    overlap: FloatArray
 
     def rates(self) -> tuple[FloatArray, FloatArray]:
         """Return the rate of each side; 0 for a side without rows."""

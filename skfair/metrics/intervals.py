@@ -324,7 +324,7 @@ def difference_interval(
     low: FloatArray,
     high: FloatArray,
     place: IntArray | int,
-    correlation: FloatArray | float = 0.0,  # of each value and the value it is compared with
+    correlation: FloatArray | float = 0.0,  # correlation of each value with the value at its place
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of intervals of the differences ``values - values[place]``.
 

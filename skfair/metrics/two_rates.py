@@ -137,7 +137,7 @@ def beta_density(a: FloatArray, b: FloatArray, x: FloatArray) -> FloatArray:
 
 def _integral(
     upper: tuple[FloatArray, FloatArray],  # the Beta parameters of U, each (n_pairs, 1)
-    lower: tuple[FloatArray, FloatArray],  # and those of L
+    lower: tuple[FloatArray, FloatArray],  # the Beta parameters of L, each (n_pairs, 1)
     limits: FloatArray,
     ratio: bool,
     over_u: bool,  # whether the integral runs over U, or else over L
@@ -350,8 +350,8 @@ def largest_rate(k: Numbers, n: Numbers, limit: Numbers) -> FloatArray:
 
 def rest_of_peers(
     rate: FloatArray,  # (n_groups,), the rate of each group
-    size: FloatArray,  # its effective number of rows
-    weight: FloatArray,  # its weight
+    size: FloatArray,  # (n_groups,), the effective number of rows of each group
+    weight: FloatArray,  # (n_groups,), the weight of each group
     total: Callable[[FloatArray], FloatArray],  # adds up over the stratum of each group
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return, for each group, three numbers of all other groups of its stratum (its peers).

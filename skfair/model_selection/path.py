@@ -619,7 +619,7 @@ def _disparity_of(
     disparity is not a multiple of ``limits``. Only the classes of ``y`` are used.
     """
     if metric is not None:
-        return make_fairness_scorer(metric, greater_is_better=True)  # not negated
+        return make_fairness_scorer(metric, greater_is_better=True)  # its sign is kept
     parameters = estimator.get_params(deep=False)
     loss = parameters.get("loss", "log_loss")
     classes = [None] if is_regressor(estimator) else np.unique(np.asarray(y)).tolist()

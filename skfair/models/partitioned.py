@@ -20,7 +20,7 @@ from skfair.utils.partitioned_rows import PartitionedRows
 
 def linear_score(
     X: Rows | PartitionedRows,
-    **options: Any,  # of :class:`skfair.models.linear.LinearScore`
+    **options: Any,  # arguments of :class:`skfair.models.linear.LinearScore`
 ) -> LinearScore:
     """Return linear scores of rows in memory or in partitions.
 

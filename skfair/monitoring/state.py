@@ -215,7 +215,7 @@ def _gauges(monitor: Any, n_waiting: int) -> Iterator[tuple[str, float, dict[str
     for name in ("pass", "fail", "inconclusive"):
         yield "status", int(name == status), {"status": name}
     is_ratio = monitor.min_ratio is not None
-    limits = monitor._seen.limits  # by attribute; the key "" is the common limit
+    limits = monitor._seen.limits  # the limit of each attribute; the key "" is the common limit
     for a, limit in limits.items():
         yield ("min_ratio" if is_ratio else "max_disparity"), limit, {"attribute": a} if a else {}
     for _, disparity, _, _, a in monitor.history_[-len(limits) :]:

@@ -289,7 +289,7 @@ class PartialParityCalibrator(
         y: Any,
         data: TrainingData,
         classes: NDArray[Any],
-        folds: Any,  # from known_folds; None for one model of all rows
+        folds: Any,  # result of known_folds; None for one model of all rows
         row_params: dict[str, Any],
     ) -> tuple[list[Any], FloatArray]:
         """Return the models and the scores of the training rows, out-of-fold if there are folds."""

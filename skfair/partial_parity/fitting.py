@@ -73,7 +73,7 @@ ROUNDS_BEFORE_REPAIR = 2
 
 def make_objective(
     loss: str | Loss | Objective,
-    interval: IntervalLike,  # of the constraint
+    interval: IntervalLike,  # the interval of the constraint
     targets: FloatArray,  # (n_samples,): -1 and 1
     shares: FloatArray,  # (n_samples,): weights of the rows, with a sum of 1
 ) -> BoundObjective:
@@ -196,7 +196,7 @@ class IntervalFit:
     free: PartialParityProblem  # the problem without the limit
     enforce: str  # "strict", "surrogate" or "paper"
     is_repaired: bool  # whether the scores of the groups are mapped afterwards
-    options: SolveOptions  # of the solver
+    options: SolveOptions  # options of the solver
 
     @cached_property
     def unlimited(self) -> SolverResult:
@@ -327,7 +327,7 @@ def model_state(
 def report(
     fit: IntervalFit,
     solved: PartialResult,
-    scores: FloatArray,  # of the model, before maps
+    scores: FloatArray,  # scores of the model, before maps
 ) -> dict[str, Any]:
     """Return the fitted attributes; warn if the limit is exceeded or the solver stopped early."""
     problem, result = solved.problem, solved.result

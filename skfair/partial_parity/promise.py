@@ -59,7 +59,7 @@ class Promise:
     weights: FloatArray | None  # (n_samples,): weights of the rows
     # The limit that the user set. ``limit`` is larger if ``asked`` is less than one row of a group
     asked: Any = None
-    units: RowUnits | None = None  # which rows belong together
+    units: RowUnits | None = None  # the unit of each row; None if no two rows share one
 
     @cached_property
     def own_intervals(self) -> Intervals:
@@ -193,7 +193,7 @@ class Promise:
         try:
             ccdf_metric = getattr(metrics, str(self.constraint.ranked.ccdf_metric))
             return float(ccdf_metric(positive, scores, **arguments))
-        except ValueError:  # because of ties, some group has no threshold in the interval
+        except ValueError:  # ties leave a group without a threshold in the interval
             of_all = arguments | {"interval": _pairs(self.intervals)}
             return float(metric(positive, scores, **of_all, normalize=False))
 

@@ -35,7 +35,7 @@ from skfair.partial_parity.surrogates import Surrogate
 class IntervalRows(NamedTuple):
     """The parts of the training data that a moment may know."""
 
-    groups: GroupEncoding  # of one attribute
+    groups: GroupEncoding  # the groups of one attribute
     targets: FloatArray  # (n_samples,): -1 and 1
     sample_weight: FloatArray | None  # (n_samples,): weights of the rows
     intervals: Intervals  # the percentile intervals of each group

@@ -87,8 +87,8 @@ def band_maps(
 class _Owned(NamedTuple):
     """The blocks of tied scores of one group that own a share of its interval, descending."""
 
-    before: FloatArray  # their scores
-    scores: FloatArray  # their scores when the threshold is moved to 0
+    before: FloatArray  # scores of the blocks
+    scores: FloatArray  # scores of the blocks if the threshold is moved to 0
     starts: FloatArray  # share of the interval above each block
     ends: FloatArray  # share of the interval above and in each block
 

@@ -57,7 +57,8 @@ class RankedRows:
         self.rows, weights = rows[order], weights[order]
         self.scores = scores[self.rows]
         below = np.concatenate([[0.0], np.cumsum(weights)])
-        starts = np.flatnonzero(np.diff(self.scores, prepend=np.nan) != 0)  # of blocks of ties
+        # The first rows of the blocks of ties.
+        starts = np.flatnonzero(np.diff(self.scores, prepend=np.nan) != 0)
         self.shares = weights / below[-1]  # they add up to 1
         # Block b of ties covers the ranks from _low[b] to _high[b].
         ranks = (below[-1] - np.append(below[starts], below[-1])) / below[-1]

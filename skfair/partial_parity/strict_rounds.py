@@ -79,11 +79,11 @@ class PartialResult:
 
     problem: PartialParityProblem  # the smooth problem, with its tolerance and steps
     result: SolverResult  # the solution
-    verdict: Verdict  # quality of its scores, and excess of the measured disparity over the limit
-    disparity: float = 0.0  # its measured disparity
+    verdict: Verdict  # quality of the scores, and excess of the measured disparity over the limit
+    disparity: float = 0.0  # the measured disparity
     n_solves: int = 1  # number of problems that were solved
-    is_precise: bool = True  # whether its solver runs until it has converged
-    spread: float = 0.0  # standard deviation of its scores
+    is_precise: bool = True  # whether the solver runs until it has converged
+    spread: float = 0.0  # standard deviation of the scores
 
     @property
     def smooth_verdict(self) -> Verdict:

@@ -261,7 +261,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             solution = solve(
                 task, self.solver, self.query_share, self.tol, self.max_iter, rng, callback
             )
-        for name in ("coef_", "coefs_", "intercepts_"):  # of an earlier fit with another model
+        # These attributes may be from an earlier fit with another model.
+        for name in ("coef_", "coefs_", "intercepts_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(report(task, solution, self.max_disparity, self.query_share))
         return self
@@ -326,7 +327,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
             larger is better.
         """
         scores = self.predict(X)
-        relevance = one_dimensional(y, "y")  # as an array without an index, so y goes by position
+        relevance = one_dimensional(y, "y")  # an array without an index, so y goes by position
         return ndcg(relevance, scores, query_id=self._split_query(X, query_id)[1])
 
     def _split_query(self, X: MatrixLike, query_id: ColumnLike | None) -> tuple[Any, Any]:

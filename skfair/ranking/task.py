@@ -87,7 +87,7 @@ def make_task(
     loss: str | Loss,  # loss of a difference of scores, which should be positive
     alpha: float | None,
     model: ModelChoice,
-    max_disparity: Limit,  # for each query
+    max_disparity: Limit,  # limit of each query
     *,
     rng: np.random.RandomState,
 ) -> RankingTask:

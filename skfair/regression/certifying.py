@@ -104,7 +104,7 @@ def _certified(
     constraints: Sequence[Constraint],
     limits: Sequence[float],
     held_out: HeldOut,
-    path: Iterator[list[Any]],  # for each step one model for each split, under rising limits
+    path: Iterator[list[Any]],  # steps of rising limits, with a model for each split
 ) -> dict[str, Any]:
     """Return the fitted attributes of the last model whose means the held-out rows certify."""
     certificate, cohorts = estimator._certificate(), _cohorts(data, constraints, held_out)

@@ -382,7 +382,7 @@ class Mover:
             return _moved(steps, values, by_attribute(joint, self.offsets))
         if codes is None:  # a single group
             codes = np.zeros((1, values.size), np.int64)
-        is_seen = (codes >= 0).all(axis=0)  # in all attributes
+        is_seen = (codes >= 0).all(axis=0)  # whether the group is known in all attributes
         seen, unseen = np.flatnonzero(is_seen), np.flatnonzero(~is_seen)
         values = values.copy()
         values[seen] = _moved(steps, values[seen], codes[:, seen] - self.offsets[:-1, None])

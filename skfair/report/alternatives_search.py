@@ -284,7 +284,7 @@ def _fewest_models(gain: float, chance: float, confidence: float, max_models: in
 
 
 def _further_gain(
-    resampled: tuple[FloatArray, FloatArray],  # from paired_resamples; the baseline comes first
+    resampled: tuple[FloatArray, FloatArray],  # result of paired_resamples, baseline first
     selected: int,
     level: float,  # error probability: half is for the draw of models, and half for the rows
     max_loss: float,

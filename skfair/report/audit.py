@@ -514,7 +514,7 @@ def audit(
     >>> found.gaps.loc[0, ["view", "metric"]].tolist()
     ['group', 'demographic_parity_difference']
     """
-    arguments = dict(locals())  # for Audit.record
+    arguments = dict(locals())  # the arguments are kept for Audit.record
     check_text([title], "The title")
     options = read_options(
         random_state=random_state,

@@ -44,7 +44,8 @@ _CONDITION = re.compile(
 )
 # If a condition would fail fair models, the message proposes the opposite sign.
 _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
-_LEVELS = {"pass": "notice", "fail": "error", "inconclusive": "warning"}  # of annotations of GitHub
+# The level of an annotation of GitHub for each outcome.
+_LEVELS = {"pass": "notice", "fail": "error", "inconclusive": "warning"}
 
 
 class Condition(NamedTuple):

@@ -75,7 +75,7 @@ class Candidate(NamedTuple):
     training_rates: tuple[float, float, float] | None = None
     group_aware: bool = False
     status: str = _TODAY  # the status that the fit reports
-    confidence: float | None = None  # of the certificate, if the fit was asked for one
+    confidence: float | None = None  # confidence of the certificate, if the fit was asked for one
     certified: float | None = None  # the smallest limit that the fit could certify
     costs: FloatArray | None = None  # (2, 2): by true class and decision, the positive class last
 

@@ -80,7 +80,7 @@ class _Sample(NamedTuple):
 
     table: TableFile
     rows: dict[str, Any]  # X, y, sensitive_features, and what else was named
-    words: dict[str, dict[str, int]]  # for each column of words, the number of each word
+    words: dict[str, dict[str, int]]  # numbers of the words in each column of words
     labels: tuple[Any, Any]  # the negative and the positive label of decisions
 
     def halves(self, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -363,7 +363,7 @@ class _Sample:
             labels = one_dimensional(y, "y", n_rows)
             every[self.label] = pd.Series(np.asarray(labels))[rows]
             self.table.measures.update(self._label_rates(every[self.label], pos_label))
-        self.is_drawn = np.ones(len(self._cells), bool)  # which rows stand for their unit
+        self.is_drawn = np.ones(len(self._cells), bool)  # whether each row stands for its unit
         if together is not None:
             drawn_from = {"cell": self._cells, **{k: v.to_numpy() for k, v in every.items()}}
             self.is_drawn = together.one_row(row_draws(pd.DataFrame(drawn_from), None, 0))

@@ -42,7 +42,8 @@ from skfair.utils.text import did_you_mean, listed, plural
 _DAMAGED = (EOFError, OSError, KeyError, ZlibError, BadZipFile, TarError, lzma.LZMAError)
 # Options of pandas.read_csv that read each line of a file as one value.
 _LINES: dict[str, Any] = {"sep": "\0", "quoting": csv.QUOTE_NONE}
-_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods")  # which are refused
+# Spreadsheets that are refused.
+_SPREADSHEETS = (".xls", ".xlsm", ".xlsb", ".ods")
 _KINDS = {".parquet": "parquet", ".pq": "parquet", ".xlsx": "Excel"}
 # How files are opened to read their bytes to the end. pandas does not read the end of archives such
 # as .tar.gz, so it would not notice that it is missing.
@@ -64,7 +65,7 @@ class TableFile(NamedTuple):
     judged: RawRows  # names of the columns of labels, scores, weights and units, or None
     groups: list[str]  # the sensitive attributes
     within: list[str]  # the attributes that strata are made of
-    bins: Mapping[str, list[Any]]  # by attribute, the edges of its bins: numbers, or dates
+    bins: Mapping[str, list[Any]]  # edges of the bins of each attribute: numbers, or dates
     missing: str | None  # name of the group of rows without a value; if None, they are an error
     block_rows: int
     # Rows that were dropped from each block. blocks() fills this list, which starts empty.

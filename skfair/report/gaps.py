@@ -223,7 +223,7 @@ class Compared:
     gap: Gap
     means: FloatArray  # (n_measures, 1, n_cells)
     pairs: IntArray  # (2, n_pairs): the cells that are compared, in pairs
-    names: list[str]  # of the cells: groups, or groups in a stratum
+    names: list[str]  # names of the cells: groups, or groups in a stratum
     left_out: str  # names of the cells with an undefined mean, separated by commas
     by_chance: FloatArray  # (n_draws,): the worst pair of each parity draw, in the unit of the gap
     interval: tuple[float, float]
@@ -563,7 +563,7 @@ def binomials(
     parts = np.split(order, np.cumsum(np.bincount(kinds.ravel()))[:-1])
     for (whole, share), cells in zip(pairs.T, parts, strict=True):
         size, shape = int(whole), (n_draws, cells.size)
-        if size >= n_draws * cells.size:  # its table would be longer than what is drawn by it
+        if size >= n_draws * cells.size:  # the table ``below`` would be longer than the draws
             counts[:, cells] = rng.binomial(size, share, shape)
         else:
             below = special.bdtr(np.arange(size), size, share)  # P(count <= 0), ..., <= size - 1

@@ -26,7 +26,7 @@ MISSING = "missing"
 class Options(NamedTuple):
     """How an audit computes what it reports. The arguments of ``audit`` have the same names."""
 
-    rng: np.random.RandomState  # of all simulations, which draw from it one after the other
+    rng: np.random.RandomState  # source of all simulations, which draw from it in turn
     metrics: list[str] | None = None  # None for the usual metrics of the task
     confidence: float = 0.95
     depth: int = 3  # subgroups are intersections of up to this many attributes

@@ -88,7 +88,7 @@ def _asked(arguments: dict[str, Any], found: Audit) -> dict[str, Any]:
         )
     options["about"] = _without_files(options["about"])
     options["unknown"] = unknown_levels(options["unknown"])  # NaN would become None
-    columns: dict[str, dict[str, Any]] = {}  # by the name in a file, which must be unique
+    columns: dict[str, dict[str, Any]] = {}  # how to read columns, by their unique names in a file
     for argument, name, values in _columns(arguments, found):
         column = name if name not in columns else argument
         columns[column] = {"argument": argument, "name": name, **_kind(values)}
@@ -268,9 +268,10 @@ def _kind(values: Any) -> dict[str, Any]:
         how["levels"] = column.cat.categories.tolist()
         column = column.cat.categories.to_series()
     column = column.infer_objects()
-    if pd.api.types.is_numeric_dtype(column.dtype):  # also truth values
+    if pd.api.types.is_numeric_dtype(column.dtype):  # numbers or truth values
         kind = str(column.dtype)
-        if how["has_missing"] and kind.startswith("int"):  # of levels; numpy has no such column
+        # Levels may be integers although values are missing. numpy has no column of such values.
+        if how["has_missing"] and kind.startswith("int"):
             kind = "float64"
     elif pd.api.types.is_datetime64_any_dtype(column.dtype):
         kind = "times"

@@ -117,7 +117,7 @@ class Sums:
     def __init__(
         self,
         sample: GroupTable,
-        view: View,  # its groups are the atoms
+        view: View,  # the view whose groups are the atoms
         counts: FloatArray,  # (n_counts, n_cells of the sample): numbers of people that may be few
         depth: int,  # sums of few people are sought among groups of up to this many attributes
         least: float,  # a sum of fewer people than this, but not of 0, has few people

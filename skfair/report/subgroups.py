@@ -82,7 +82,7 @@ class Table(NamedTuple):
     n_groups: int  # number of combinations that occur
     kept: IntArray  # the combinations with enough people inside and outside: the subgroups
     n_rows: FloatArray | IntArray  # number of rows of each subgroup
-    names: list[str]  # of the subgroups
+    names: list[str]  # names of the subgroups
 
 
 def tables_of(sample: GroupTable, depth: int, min_group_size: float) -> list[Table]:

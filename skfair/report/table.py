@@ -207,7 +207,7 @@ def distinct_labels(rows: Rows) -> tuple[IntArray, Rows]:
 def measured(
     rows: Rows,
     task: Task,
-    labels: tuple[IntArray, Rows] | None,  # from distinct_labels; None if labels are numbers
+    labels: tuple[IntArray, Rows] | None,  # result of distinct_labels; None if labels are numbers
     cells: IntArray,
     n_cells: int,
     names: Collection[str] | None = None,  # the measures that are needed; None for all

@@ -78,7 +78,7 @@ class View(NamedTuple):
     # (n_groups,): "" if a group is compared, else the reason: "unknown", "small" or "hidden"
     apart: Any
     reference: int | None  # index of the reference group; None without one
-    measures: dict[str, CellMeans]  # by name, over the groups
+    measures: dict[str, CellMeans]  # measures of the groups by name
     closed: frozenset[str] = frozenset()  # names of groups whose joint measures are hidden
     # (n_groups,): number of units, if there are units. A unit may be in several groups.
     n_units: Any = None

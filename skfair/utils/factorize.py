@@ -72,7 +72,7 @@ def factorize(values: Any) -> Factorized:
             return _factorize_fixed_width(values)
     try:
         codes, uniques = pd.factorize(values, use_na_sentinel=True)
-    except TypeError as error:  # for example if a value is a list
+    except TypeError as error:  # a value may be a list
         raise TypeError(f"A group or label must be a number or a string; {error}.") from error
     except UnicodeEncodeError as error:  # pandas hashes the bytes of UTF-8, and the text has none
         check_text([error.object], _WHAT)

@@ -63,7 +63,7 @@ class PartitionedRows:
         self,
         parts: Partitions,  # X of each partition, or the result of ``then``
         sizes: Sequence[int],  # number of rows of each partition
-        dtype: Any,  # of X
+        dtype: Any,  # dtype of X
         n_features: int,  # number of columns of X
     ) -> None:
         self._parts, self._sizes, self.dtype = parts, sizes, np.dtype(dtype)

@@ -133,7 +133,8 @@ def get_response(
         return response
     classes = np.asarray(estimator.classes_).tolist()
     if len(classes) != 2:
-        k = classes.index(pos_label) if pos_label in classes else 0  # for the example in the error
+        # The number of the class for the example in the error.
+        k = classes.index(pos_label) if pos_label in classes else 0
         raise ValueError(
             f"Scores of groups need a binary classifier; {type(estimator).__name__} has the "
             f"{len(classes)} classes {classes}. Compare one of them with the rest, by true labels "

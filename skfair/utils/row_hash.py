@@ -116,7 +116,7 @@ def _words(column: Any) -> _WORDS:
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         return _word_of_numbers(column.astype(np.float64, copy=False))  # faster than by a Series
     values = pd.Series(column)
-    is_number = pd.api.types.is_numeric_dtype(values.dtype)  # also True for booleans
+    is_number = pd.api.types.is_numeric_dtype(values.dtype)  # True for booleans, too
     if is_number and not pd.api.types.is_complex_dtype(values.dtype):
         return _word_of_numbers(values.to_numpy(np.float64, na_value=np.nan))
     values = values.astype(object)

@@ -370,7 +370,7 @@ class GroupedRows:
         if before is None and n_proportions:
             order[:n_proportions] = np.lexsort(expanded[:n_proportions].T)
         self.constraint_order = order
-        self.__dict__.pop("constraint_entries", None)  # of other constraints
+        self.__dict__.pop("constraint_entries", None)  # entries of other constraints
         self.group_constraints = constraints.matrix[order]
         slack = np.broadcast_to(constraints.slack, (self.n_clusters, order.size))[:, order]
         if before is not None:

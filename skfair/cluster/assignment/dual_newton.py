@@ -79,7 +79,7 @@ def lowered(
         other = lam.copy()
         other[free] += change
         reached = dual(other)
-        gained = reached[0] - value  # like ``predicted``, negative if the value falls
+        gained = reached[0] - value  # negative if the value falls, like ``predicted``
         predicted = change @ (slope_of_free + second @ change / 2)
         share = gained / predicted if predicted < 0 else 0.0
         reach = min(reach * (3.0 if share > 0.6 else 0.3 if share < 0.2 else 1.0), 30.0)

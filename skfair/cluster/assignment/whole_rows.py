@@ -206,7 +206,8 @@ class _Solved(NamedTuple):
     """A linear programme that has been solved. Tuples are sorted by their cost."""
 
     cost: float
-    number: int  # of the programme; it is unique, so comparisons of tuples never reach the arrays
+    # Number of the programme. It is unique, so comparisons of tuples never reach the arrays
+    number: int
     numbers: FloatArray  # the solution
     surplus: FloatArray  # reduced costs: how much the cost rises if a number is raised by 1
     left: Any  # ``left @ numbers <= right``, with the branches that led here

@@ -364,7 +364,8 @@ class FairKMeans(
         so_far = self._scaled_centers, self._multipliers, self.cluster_sizes_
         part = with_part(problem, *so_far)._replace(n_iter=self.n_iter_ + 1, history=self.history_)
         found = clustering_attributes(problem, groups, part, held)
-        self.__dict__.update(found | {"status_": self.status_})  # like ``history_``, from ``fit``
+        # The status stays the one of ``fit``, like ``history_``.
+        self.__dict__.update(found | {"status_": self.status_})
         return self
 
     @by_block(dtype=np.int32)

@@ -144,7 +144,7 @@ class Prices(ClusteringSolver):
 
 def _on_all_rows(
     problem: RepresentationProblem,
-    best: Clustering,  # of a sample
+    best: Clustering,  # the clustering of a sample
     settings: RunSettings,
 ) -> Clustering:
     """Continue a clustering of a sample on all rows, and on a larger sample first if needed."""

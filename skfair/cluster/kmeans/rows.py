@@ -33,7 +33,7 @@ def clustering_problem(
     constraints: Constraints,
     n_clusters: int,
     held: FloatArray | None = None,  # (n_clusters, n_groups): weight that clusters hold already
-    units: Units | None = None,  # from the fit, for new rows; if None, they are computed from X
+    units: Units | None = None,  # units of the fit, for new rows; if None, they are read from X
 ) -> RepresentationProblem:
     """Return the problem for rows that were read.
 

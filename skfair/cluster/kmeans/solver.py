@@ -80,7 +80,7 @@ class RunSettings:
 
     max_iter: int  # largest number of iterations
     random_state: np.random.RandomState  # source of randomness
-    tol: float = 1e-4  # for the stopping test of the solver
+    tol: float = 1e-4  # tolerance of the stopping test
     # ``callback(centers) -> stop``, called once after each iteration
     callback: Callback = go_on
 
@@ -97,7 +97,7 @@ class FrontPoint(NamedTuple):
 class Front(NamedTuple):
     """Clusterings along a front, and the history of the search for them."""
 
-    points: list[FrontPoint]  # in any order; dominated ones may be included
+    points: list[FrontPoint]  # points in any order; dominated ones may be included
     history: dict[str, NDArray[Any]]  # one value per iteration; empty if there are no iterations
 
 

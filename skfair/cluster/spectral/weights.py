@@ -106,7 +106,7 @@ class DenseWeights(Weights):
     def __init__(
         self,
         matrix: NDArray[Any],
-        degrees: FloatArray | None = None,  # its sums by row, if they are known
+        degrees: FloatArray | None = None,  # sums of the matrix by row, if they are known
         *,
         is_psd: bool = False,
         new_rows: NewRows | None = None,

@@ -166,7 +166,7 @@ class GapSolver:
             apart, together = (own.shares_and_sizes(is_selected[:, None])[1][:, 0] for own in both)
             n_rows *= together / np.maximum(apart, 1.0)
         self.n_rows = np.maximum(n_rows, 1.0)
-        variances = 0.25 / self.n_rows  # of rates of 1/2, which have the largest variance
+        variances = 0.25 / self.n_rows  # variances of rates of 1/2, which are the largest
         self.errors = np.sqrt(np.abs(self.contrasts) @ variances)  # (n_gaps,)
 
     def targets(self, gap: float) -> Window:

@@ -131,7 +131,7 @@ def _by_gaps(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, l
     """
     nodes: list[FloatArray] = []
     point = solver.nothing
-    for gap in GAPS[::-1]:  # from small offsets to large ones, so that points stay near free ones
+    for gap in GAPS[::-1]:  # small offsets come first, so that points stay near free ones
         window = solver.targets(gap)
         point = solver.solve(point, window, share, TEMPERATURES if not nodes else _LAST)
         offsets = solver.offsets(point)
@@ -153,7 +153,7 @@ def _by_slack(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, 
     most = np.full(len(point), -np.inf)
     nodes: list[list[FloatArray]] = [[] for _ in point]
     slacks = np.linspace(SLACKS[0], SLACKS[-1] + solver.rows.surer, N_NODES)
-    for slack in slacks:  # from small offsets to large ones, so that points stay near free ones
+    for slack in slacks:  # small offsets come first, so that points stay near free ones
         window = solver.window(point, slack)
         warmth = TEMPERATURES if slack == slacks[0] else _LAST
         points = solver.solve(point, window, share, warmth)

@@ -102,7 +102,7 @@ class RowRates:
     # Share of the members of each rate that may be replaced by other people. Certificates hold
     # after such a shift of the population
     shift: float = 0.0
-    units: RowUnits | None = None  # which rows belong together; None if each is on its own
+    units: RowUnits | None = None  # the unit of each row; None if each is on its own
 
     def against(self, shift: float) -> RowRates:
         """Return the rates with limits so tight that the present limits hold after a shift.
@@ -228,7 +228,7 @@ class RowRates:
 
 
 def row_rates(
-    constraints: Sequence[ClassConstraint],  # on differences or ratios of rates
+    constraints: Sequence[ClassConstraint],  # limits on differences or ratios of rates
     classes: IntArray,  # (n_samples,): the true classes
     weights: FloatArray,  # (n_samples,): weights with a sum of 1
     units: RowUnits | None = None,

@@ -61,7 +61,7 @@ GAIN = 0.003
 
 
 def solve_strictly(
-    problem: ConstrainedERM,  # its bounds are the limits on the true values
+    problem: ConstrainedERM,  # the problem whose bounds limit the true values
     solver: Solver,
     theta0: FloatArray,
     *,

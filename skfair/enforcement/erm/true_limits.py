@@ -45,10 +45,10 @@ class StrictResult:
 
     # The smooth problem that was solved, with its loss, bounds and temperature
     problem: ConstrainedERM
-    result: SolverResult  # its solution
-    verdict: Verdict  # its merit: accuracy, or minus the objective if no rates are limited
-    shift: float = 0.0  # number that is added to its scores
-    scale: float = 1.0  # number that its shifted scores are multiplied by
+    result: SolverResult  # the solution of the smooth problem
+    verdict: Verdict  # the merit is accuracy; if no rates are limited, minus the objective
+    shift: float = 0.0  # number that is added to the scores
+    scale: float = 1.0  # number that the shifted scores are multiplied by
     is_constant: bool = False  # whether the best threshold gives all rows the same prediction
     n_solves: int = 1  # number of smooth problems that were solved
     level: int = 0  # level of the path: 0 with the loss, more with smooth errors
@@ -73,7 +73,7 @@ class TrueLimits:
     damping: ClassVar[float] = DAMPING
 
     def __init__(self, problem: ConstrainedERM) -> None:
-        self.problem = problem  # its bounds are for the true values
+        self.problem = problem  # the problem whose bounds limit the true values
         self.free = problem.relaxed()  # the same problem without constraints
         self._last: tuple[FloatArray, Decisions] | None = None  # a point and its decisions
 

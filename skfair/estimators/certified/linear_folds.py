@@ -47,7 +47,7 @@ class LinearFit:
 
 
 def linear_refits(
-    settings: Settings,  # of a linear regressor
+    settings: Settings,  # settings of a linear regressor
     data: TrainingData,
     whole: ConstrainedERM,  # the problem of all rows, of which only the constraints are read
     spread: float,  # one unit of the limits of ``whole`` is this many units of y

@@ -97,12 +97,12 @@ class Folds:
     X: Any
     rows: LabelledRows  # groups and classes
     splits: Sequence[Split]  # each row is in one test part
-    models: Sequence[Any]  # of the folds, or one that was fitted before
+    models: Sequence[Any]  # models of the folds, or one that was fitted before
     chances: FloatArray  # (n_samples, n_classes): out-of-fold probabilities
     shares: Shares  # expected contributions of the rows to the rates, out-of-fold
     groups: GroupModels | None  # None if decisions may use the groups
     strict: StrictEvaluation  # the constraints, and the utility of decisions
-    rates: RowRates  # of the constraints
+    rates: RowRates  # rates of the constraints
     confidence: float
     # Smallest and largest share of selected rows; None if it is free. Two classes only
     wanted: tuple[float, float] | None
@@ -168,7 +168,7 @@ def certify(
     problem: DecisionProblem,
     data: TrainingData,
     fits: ClassFits,
-    draws: Callable[[Any], FloatArray],  # only stored with the decider, and not used
+    draws: Callable[[Any], FloatArray],  # stored with the decider, and not used here
 ) -> dict[str, Any]:
     """Find decisions whose limits are certified for the population; return fitted attributes.
 

@@ -53,8 +53,8 @@ _FOR_POWER = 1.7
 class Judgement(NamedTuple):
     """The evidence about a model from the rows that judge it."""
 
-    p_value: float  # for the hypothesis that the disparity is at least the limit
-    disparity: float  # measured on these rows
+    p_value: float  # p-value of the hypothesis that the disparity is at least the limit
+    disparity: float  # disparity on these rows
     bound: float  # the smallest limit that could be certified
     quality: float  # the score of the model
     selection_rate: float  # share of the rows that are selected; NaN if nothing is selected
@@ -69,7 +69,7 @@ class HeldOut(NamedTuple):
     X: Any
     y: Any
     splits: Sequence[Split]
-    units: RowUnits | None = None  # which rows belong together
+    units: RowUnits | None = None  # the unit of each row; None if no two rows share one
 
     @property
     def judging(self) -> IntArray:
@@ -133,8 +133,8 @@ def in_folds(data: TrainingData, seed: Seed) -> list[Split]:
 
 
 def refits(
-    estimator: Certified,  # with the parameter ``certificate``; it is not changed
-    rows: HeldOut,  # in one split
+    estimator: Certified,  # has the parameter ``certificate``; it is not changed
+    rows: HeldOut,  # rows with one split
     metadata: Mapping[str, Any],  # other arguments of ``fit``: groups, strata, weights
 ) -> Iterator[list[Any]]:
     """Yield a list with one fitted clone of the estimator for each share of the limits.
@@ -162,7 +162,7 @@ def refits(
 
 def split_and_fits(
     estimator: Certified,
-    X: Any,  # as it was passed, because the models are clones of the estimator and read it
+    X: Any,  # X as it was passed, because the models are clones of the estimator and read it
     data: TrainingData,
     kinds: IntArray,  # (n_samples,): group and class of each row, as one number, see ``in_parts``
     metadata: Any,  # groups, strata and weights, as the user passed them
@@ -211,7 +211,7 @@ def scaled_limits(value: Any, share: float) -> Any:
 def certified_refit(
     estimator: Certified,
     rows: HeldOut,
-    path: Iterable[list[Any]],  # for each step the models of all splits, under rising limits
+    path: Iterable[list[Any]],  # models of all splits for each step, under rising limits
     judge: Callable[[list[Any]], Judgement],  # judges the models of a step
     # The limit of each constraint by its name. Callers with a single limit pass it under the key
     # "", and it holds for any name

@@ -49,7 +49,7 @@ class ClassFits:
 
 def read_folds(
     cv: Any,
-    X: MatrixLike,  # as it was passed
+    X: MatrixLike,  # X as it was passed
     data: TrainingData,
     units: ColumnLike | None,
     problem: DecisionProblem,
@@ -87,8 +87,8 @@ def fit_classes(
     estimator: WrapsEstimator,
     data: TrainingData,
     rows: LabelledRows,
-    params: dict[str, Any],  # of the fit of the estimator inside, by row
-    folds: Any,  # from read_folds
+    params: dict[str, Any],  # arguments of the fit inside, by row
+    folds: Any,  # result of read_folds
     key: int,  # key of the hash that deals rows to folds
 ) -> ClassFits:
     """Fit the models of the classes on folds, or take the fitted one."""

@@ -45,12 +45,12 @@ class Decider:
     Classes are numbered as in ``LabelledRows``, so of two classes the positive one is the last.
     """
 
-    groups: GroupLevels  # of the fit
-    strata: GroupLevels | None  # of the control features, if limits hold within them
+    groups: GroupLevels  # groups of the fit
+    strata: GroupLevels | None  # strata of the fit, if limits hold within them
     # (n_groups,): share of each group in its attribute. A row of an unknown group counts as a
     # mixture of the groups with these shares
     marginals: FloatArray
-    utility: FloatArray  # (n_classes, n_classes): of decisions (column) by true class
+    utility: FloatArray  # (n_classes, n_classes): utility of decisions (column) by true class
     # (n_groups, n_strata, n_classes, n_classes): the offset of each decision (last axis) by group,
     # stratum and true class
     offsets: FloatArray
@@ -58,8 +58,8 @@ class Decider:
     draws: Callable[[Any], FloatArray]
     group_models: GroupModels | None  # None if groups are known or not used
     tie_weight: float = 0.0  # c in v + c v log v, which replaces a utility v to break ties
-    corrections: ProbabilityCorrections | None = None  # of the probabilities
-    mixture: Mixture | None = None  # of thresholds; None if each group has one threshold
+    corrections: ProbabilityCorrections | None = None  # corrections of the probabilities
+    mixture: Mixture | None = None  # mixture of thresholds; None if each group has one
 
     @property
     def uses_groups(self) -> bool:
@@ -158,7 +158,7 @@ class Decider:
 
 def decider_attributes(
     rows: LabelledRows,
-    models: list[Any],  # of the classes
+    models: list[Any],  # models of the classes
     group_models: GroupModels | None,
     utility: FloatArray,
     offsets: FloatArray,

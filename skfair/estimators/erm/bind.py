@@ -128,7 +128,7 @@ def bind(
         bound += budget(rows, settings.selection_rate, selected, float(heaviest))
     if len(bound) > 1:
         bound = unique_names(bound)
-    if task.class_names is None:  # for regression limits are in units of y, or of its loss
+    if task.class_names is None:  # limits of regression are in units of y, or of its loss
         unit_of = task.scale.of_constraint
         bound = [constraint.scaled(1 / unit_of(constraint)) for constraint in bound]
     return _problem(data, task, bound, penalty_of(task, earlier))

@@ -30,7 +30,7 @@ class Settings:
 
     is_classifier: bool
     constraint: ConstraintChoice
-    max_disparity: Limit  # for constraints without a limit of their own, in the units of the user
+    max_disparity: Limit  # limit of constraints without one of their own, in the user's units
     enforce: str  # "strict", "strict_loss" (classifiers) or "surrogate"
     certificate: float | Certificate | None
     model: ChosenModel  # the kind of score model

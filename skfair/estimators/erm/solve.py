@@ -161,7 +161,7 @@ def advance(
     seed = task.settings.random_state
     stream = _begin(problem, solver, seed, fitted) if stream is None else deepcopy(stream)
     problem.model.use_units(stream.units)
-    n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)  # at least about one pass
+    n_steps = max(PART_STEPS, problem.model.n_samples // solver.n_loss)  # about a pass or more
     solver.advance(problem, stream.training, n_steps, stream.rng)
     return replace(stream, weight=stream.weight + task.total_weight)
 

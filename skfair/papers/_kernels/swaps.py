@@ -403,7 +403,7 @@ def raise_balance(data, state, cells, draws, n_candidates, rule, enough, work, l
 @njit(cache=True)
 def overwrite(target, source):
     """Copy an array. An assignment would take seconds to compile, for its error about shapes."""
-    old, new = target.reshape(-1), source.reshape(-1)  # of contiguous arrays only
+    old, new = target.reshape(-1), source.reshape(-1)  # both arrays must be contiguous
     for i in range(old.size):
         old[i] = new[i]
 

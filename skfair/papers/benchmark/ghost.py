@@ -249,7 +249,7 @@ def relaxation(model: QuadraticModel, rho: float, mixing: float) -> float:
     if longest > 0 and (longest > rho or lam is None):
         way = way * (rho / longest)
     ways = np.stack([rho * np.sign(steepest), way])
-    scanned = np.linspace(0, 1, 20)  # for kappa
+    scanned = np.linspace(0, 1, 20)  # values of kappa
     ahead = values[:, None, None] - (jacobian @ ways.T)[:, :, None] * scanned
     reached = max(0.0, float(ahead.max(axis=0).min()))
     return (1 - mixing) * worst + mixing * reached

@@ -111,7 +111,7 @@ class Linearised:
     def __init__(
         self,
         problem: DCProblem,  # the problem
-        parts: Parts,  # its convex parts at w, plus and minus
+        parts: Parts,  # convex parts of the problem at w, plus and minus
         mu: float = 0.0,  # strong convexity of the functions
     ) -> None:
         self._problem, self._mu = problem, mu

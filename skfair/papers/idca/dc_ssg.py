@@ -91,7 +91,7 @@ class DCSSG(DCSolver):
         for n_iter in count():
             G = rows.values(at)
             excess = float(G.max(initial=-np.inf))
-            best.offer(at, max(excess, 0.0))  # in this order, NaN stays NaN
+            best.offer(at, max(excess, 0.0))  # max() in this order keeps NaN
             eps, status = self._tolerance(n_iter), cast(Status | None, None)
             step = switching_step(G, gradient, eps) if n_iter < run.max_iter else None
             if step is None and n_iter < run.max_iter:

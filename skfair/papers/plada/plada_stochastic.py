@@ -177,7 +177,7 @@ class PladaStochastic(GradientSolver[PladaState]):
     ) -> PladaState:
         constraints = OneSided(problem)  # the two-sided constraints as rows G <= 0
         values = constraints.values(problem.evaluate(np.asarray(theta0, dtype=np.float64)))
-        mu = constraints.split(multipliers0)  # from signed multipliers to those of G, >= 0
+        mu = constraints.split(multipliers0)  # multipliers >= 0 of G, from signed ones
         u = np.clip(-values - mu / self.rho, 0.0, self.u_max)  # minimises L for this mu
         state = self._first_state(problem, theta0, multipliers0, u)
         return PladaState(**vars(state), mu=mu)

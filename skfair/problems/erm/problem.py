@@ -65,7 +65,7 @@ Matrix = FloatArray | sparse.csr_array
 class Decisions(NamedTuple):
     """The true values of scores, without smoothing."""
 
-    means: list[FloatArray]  # for each constraint, the mean of its strict moment in every cell
+    means: list[FloatArray]  # mean of the strict moment of each constraint in every cell
     right: float  # weighted share of the rows whose score has the sign of the target
     positive: float  # weighted share of the rows with a positive score
 

@@ -120,7 +120,7 @@ def tell_apart(distances, price, cells, weights, reach, labels, near, counts):
         if second < lowest + reach:
             near[n_others] = i
             n_others += 1
-        else:  # also if all distances are infinite, because inf < inf is false
+        else:  # reached also if all distances are infinite: inf < inf is false
             labels[i] = nearest
             counts[nearest, s] += weights[i]
             total += weights[i] * distances[i, nearest]

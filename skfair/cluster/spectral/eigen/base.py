@@ -48,9 +48,9 @@ class Step(NamedTuple):
     """An iteration of an eigen-solver, as :meth:`EigenSolver.steps` yields it."""
 
     pairs: Callable[[], Pairs]  # computes the result; only called for the last step
-    columns: Mapping[str, float] = MappingProxyType({})  # of the history
+    columns: Mapping[str, float] = MappingProxyType({})  # columns of the history
     is_converged: bool = False
-    vectors: NDArray[Any] | None = None  # for the callback, if they need no further work
+    vectors: NDArray[Any] | None = None  # vectors for the callback, if they are at hand
     # Whether there are enough vectors already. Before that the callback is not called
     is_whole: bool = True
 
