@@ -210,7 +210,7 @@ def run(name: str, quick: bool) -> dict[str, Any]:
                 results.append(job())
                 times.append(time.perf_counter() - wall)
                 cpu += (time.process_time() - start) * (n_threads > 1)
-    busy = []
+    serial, busy = 1 - shared / cpu, []
     with allowed(2), two_busy_processes():
         for _ in range(1 if quick else ROUNDS):
             wall = time.perf_counter()
@@ -221,7 +221,7 @@ def run(name: str, quick: bool) -> dict[str, Any]:
         "one": median(walls[1]),
         "two": median(walls[2]),
         "busy": median(busy),
-        "serial": 1 - shared / cpu,
+        "serial": serial,
         "is_same": all(np.array_equal(results[0], other) for other in results[1:]),
     }
 
