@@ -120,10 +120,15 @@ def test_a_change_is_seen_and_dated():
 
 def test_a_limit_and_a_confidence_change_when_it_is_seen():
     gaps = [0.0] * 10 + [0.12] * 50
-    first = watched(gaps).alarm_.batch
-    assert watched(gaps, max_disparity=0.08).alarm_.batch > first
-    assert watched(gaps, confidence=1 - 1e-12).alarm_.batch > first
-    assert watched(gaps, min_group_size=3000).alarm_.batch > first
+
+    def alarm_after(**options):
+        alarm = watched(gaps, **options).alarm_
+        return np.inf if alarm is None else alarm.batch
+
+    first = alarm_after()
+    assert alarm_after(max_disparity=0.12) > first
+    assert alarm_after(confidence=1 - 1e-12) > first
+    assert alarm_after(min_group_size=3000) > first
 
 
 @pytest.mark.parametrize(
