@@ -110,6 +110,8 @@ def _labels(
     true: FloatArray, predicted: FloatArray
 ) -> tuple[tuple[IntArray, IntArray], list[Any]] | None:
     """Return the codes of both columns of labels, and the labels; None if these are many."""
+    # A frame of one column is a column.
+    true, predicted = (y[:, 0] if y.shape[1:] == (1,) else y for y in (true, predicted))
     if true.ndim > 1 or predicted.ndim > 1:
         return None
     columns = factorize(true), factorize(predicted)

@@ -196,6 +196,7 @@ ARGUMENTS = {
     "power": ([0.8, 0.5], [0, 1, -1]),
     "rows_per_unit": ([1.0, 3.5], [0.5, -1, "a", float("nan"), float("inf")]),
     "correlation": ([1.0, 0.3, 0], [-0.1, 2, "a", float("nan")]),
+    "sample_size.pair_correlation": ([0.5, 0.0], [1.5, -1, "a", float("nan")]),
     "sample_size.rates": ([0.5, (0.3, 0.31)], [(0.1, 0.9), (2, 0), [], "a", float("nan")]),
     "sample_size.shares": ([(0.5, 0.5)], [(1,), (0, 1), "ab", [], (-1, 2)]),
     "CertificateDisplay.bounds": (pairs(4), ODD_VECTORS),
