@@ -29,7 +29,8 @@ class MonitorDisplay(Display):
     Parameters
     ----------
     disparities : array-like of shape (n_batches,)
-        The disparity after each batch. It is NaN until there are rows of two groups.
+        The disparity after each batch. It is NaN until two groups have enough rows to be compared,
+        which are ``min_group_size`` of a :class:`~skfair.monitoring.DisparityMonitor`.
     standard_errors : array-like of shape (n_batches,)
         The standard error of each disparity.
     max_disparity : float or None

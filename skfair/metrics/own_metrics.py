@@ -396,8 +396,8 @@ def refuse_comparison(metric: Callable[..., float], name: str) -> None:
     if groups is not None and groups.default is Parameter.empty:
         raise TypeError(
             f"The metric {name} compares groups, so it has no value for a single group. "
-            "fairness_report lists all metrics that compare groups; pass one of a single group, "
-            "metric(y_true, y_pred), such as recall_score."
+            "Call it by itself, or pass a metric of a single group, metric(y_true, y_pred), such "
+            "as recall_score."
         )
 
 

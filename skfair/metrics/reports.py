@@ -1,9 +1,9 @@
-"""Reports for an auditor: rates per group with intervals, and all gaps with standard errors.
+"""Reports for an auditor: rates per group with intervals, and gaps with standard errors.
 
 ``group_report`` has a row for each group and a column for each rate. ``fairness_report`` has a row
-for each metric that compares groups. Both return a ``Report``, a pandas DataFrame that prints
-compactly (``0.31 [0.28, 0.34]``) while its columns hold the plain numbers, for sorting, saving and
-plotting.
+for each difference, ratio or gap of labels and of whole distributions of scores. Both return a
+``Report``, a pandas DataFrame that prints compactly (``0.31 [0.28, 0.34]``) while its columns hold
+the plain numbers, for sorting, saving and plotting.
 
 The rows of a group report are *cells* (a group within a stratum) and, below the cells of each
 stratum, the whole stratum. ``ListedCells`` brings numbers of cells into this order.
@@ -333,7 +333,11 @@ def fairness_report(
     n_bootstrap: int = 200,
     random_state: Seed = 0,
 ) -> Report:
-    """Build a table of all differences, ratios and gaps, with standard errors.
+    """Build a table of differences, ratios and gaps, with standard errors.
+
+    It has all metrics that compare the rates of groups, and with ``y_score`` those that compare
+    whole distributions or orders of scores. Capped rates, calibration, losses, mean scores and
+    percentile intervals have metrics of their own, which are not in the table.
 
     Standard errors are computed by resampling rows within each group. The worst gap of several
     groups is biased upwards in small samples, because even identical groups differ by chance (see

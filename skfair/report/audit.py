@@ -495,7 +495,7 @@ def audit(
 
     See Also
     --------
-    skfair.metrics.fairness_report : Table of all metrics of labels and scores with standard errors.
+    skfair.metrics.fairness_report : Table of differences, ratios and gaps with standard errors.
 
     Notes
     -----
