@@ -310,7 +310,9 @@ def test_no_maps_are_worse_than_the_mean(constraint, aware):
         model = FairDecisionRegressor(DecisionTreeRegressor(random_state=0), constraint, 0.01)
         model.set_params(group_aware=aware, cv=3).fit(X, y, sensitive_features=group)
         n_steps += len(model.steps_)
-        assert np.mean((model.train_predictions_ - y) ** 2) <= y.var() * (1 + 1e-9)
+        # Predictions that satisfy the limit as they are stay, however bad the trees are.
+        if len(model.steps_):
+            assert np.mean((model.train_predictions_ - y) ** 2) <= y.var() * (1 + 1e-9)
     assert n_steps >= 4
 
 
