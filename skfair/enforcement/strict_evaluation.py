@@ -32,7 +32,7 @@ from scipy import sparse
 
 from skfair._typing import FloatArray, IntArray
 from skfair.constraints.bound import BoundConstraint
-from skfair.constraints.comparisons import Ratio, first_of
+from skfair.constraints.comparisons import first_of
 from skfair.utils.rounding import ROUNDING
 
 if TYPE_CHECKING:  # kernels are imported when something is fitted
@@ -44,9 +44,6 @@ if TYPE_CHECKING:  # kernels are imported when something is fitted
 _EQUAL_WEIGHT = 6_000
 # Stands in the place of a class if a constraint counts decisions for the true class of each row.
 TRUE_CLASS = -1
-# Bounds on how far a disparity moves are enlarged by this factor, because sums of many changes are
-# rounded.
-_SLACK = 1.0 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -411,7 +408,6 @@ class RateTable:
         n_cells = max((bound.n_cells for bound in bounds), default=0)
         indptr = np.zeros((len(bounds), n_cells + 1), np.int64)
         owners, shares = [np.empty(0, np.int64)], [np.empty(0)]
-        moves = np.zeros((len(bounds), n_cells))
         used = 0  # number of entries of the constraints before
         for k, matrix in enumerate(self._sums):
             columns = sparse.csc_array(matrix)
@@ -419,10 +415,6 @@ class RateTable:
             used += columns.indices.size
             owners.append(columns.indices.astype(np.int64))
             shares.append(columns.data)
-            # A difference of rates, or a largest rate, moves by no more than all rates together.
-            # Ratios and quotients have no such bound, because a small divisor moves them far.
-            is_bounded = bounds[k].quotients is None and bounds[k].comparison.code != Ratio.code
-            moves[k, : matrix.shape[1]] = _SLACK * abs(matrix).sum(axis=0) if is_bounded else np.inf
         comparisons = [bound.comparison for bound in bounds]
         self._arrays = ConstraintArrays(
             indptr=indptr,
@@ -435,7 +427,6 @@ class RateTable:
             against_overall=np.array([each.against_overall for each in comparisons], dtype=bool),
             are_quotients=np.array([bound.quotients is not None for bound in bounds], dtype=bool),
             bounds=np.array([bound.max_disparity + ROUNDING for bound in bounds]),
-            moves=moves,
         )
 
     def scan(
