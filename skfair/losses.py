@@ -300,7 +300,7 @@ def _wrong_derivative(
         differences = (np.asarray(ahead) - behind) / (2 * _STEP)
         claimed = np.asarray(getattr(loss.parts(scores.copy(), targets.copy()), derivative))
         is_far = abs(differences - claimed) > _CLOSE * np.maximum(1, abs(differences))
-    # Where values are infinite the differences are NaN, and comparisons with NaN are false.
+    # Infinite values make differences that are NaN. A comparison with NaN is false, so they pass.
     places = np.flatnonzero(is_far)
     if places.size <= n_allowed:
         return ""

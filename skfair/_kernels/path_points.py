@@ -31,7 +31,7 @@ _N_NEWTON, _LONGEST = 20, 0.3
 # not expected to lower it by more, or if a step that raised the cost has been shortened to less
 # than the part _SHORTEST of its length. The cost is in squares of standard errors.
 _ENOUGH, _SHORTEST = 1e-2, 0.1
-# What is wanted of a sum: its target, its standard error (``error``), the factor ridge_j of the
+# A record for each sum: its target, its standard error (``error``), the factor ridge_j of the
 # unknown with the same number, and the distance from the target that costs nothing (``tolerance``).
 WANTED = np.dtype([(name, np.float64) for name in ("target", "error", "ridge", "tolerance")])
 

@@ -60,9 +60,9 @@ class BoundConstraint:
     max_disparity: float  # the limit on that number
     is_fairness: bool = True  # False for floors and budgets, which limit no disparity
 
-    # What the comparison makes of the limit, see :class:`skfair.constraints.comparisons.Rows`. One
-    # limit becomes ``n_constraints`` combinations of rates that are kept between bounds
-    # (n_constraints, n_rates): factors of the rates and of the overall rates
+    # The comparison turns the limit into ``n_constraints`` combinations of rates that are kept
+    # between bounds, see :class:`skfair.constraints.comparisons.Rows`. These are the factors of the
+    # rates and of the overall rates, (n_constraints, n_rates)
     of_rates: sparse.csr_array = field(init=False)
     of_overall: sparse.csr_array = field(init=False)
     # (n_constraints,): the centre that a combination is measured from, -1 if it has none

@@ -55,8 +55,8 @@ class NumberMaps(NamedTuple):
     # Whether the maps remove the disparity completely, whatever the limit is. Moving predictions
     # only a share of the way may then be enough
     goes_part_way: bool = False
-    # What happens to the disparity if all predictions are shrunk to their mean: "alike" if it
-    # shrinks by the same factor, "end" if it vanishes only when all are equal, "never" if it stays
+    # If all predictions are shrunk to their mean, the disparity shrinks by the same factor
+    # ("alike"), vanishes only when all predictions are equal ("end"), or stays ("never")
     shrinking: Literal["alike", "end", "never"] = "never"
 
 

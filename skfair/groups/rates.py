@@ -67,7 +67,8 @@ class CellMeans(NamedTuple):
     # W and S of each part (the rows of a unit in a cell). They are kept only if a unit lies in
     # several cells. Sums over units cannot be merged without them then, and means vary together
     unit_sums: UnitSums | None = None
-    # What measures larger cells anew, if the value is no mean over rows and sums cannot be merged
+    # Measures larger cells anew. It is needed if the value is no mean over rows, because its sums
+    # cannot be merged
     own: Remeasured | None = None
 
     @classmethod

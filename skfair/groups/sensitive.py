@@ -98,7 +98,7 @@ class Sensitive(NamedArguments):
         return settings_repr(self)
 
 
-# What estimators take as ``sensitive``.
+# The types that estimators accept as ``sensitive``.
 SensitiveLike: TypeAlias = ColumnNames | Sensitive | None
 
 

@@ -208,9 +208,10 @@ class DecisionSearch:
     def best(self, strict: StrictEvaluation) -> Solution:
         """Return the best decisions within the limits of an evaluation.
 
-        There are four cases: the objective is linear in the shares of the rows; groups are
-        estimated and the decisions without limits satisfy the limits; the objective is a ratio; or
-        it is any other function.
+        An objective that is linear in the shares of the rows takes one search. Where groups are
+        estimated and the decisions without limits satisfy the limits, so does any other objective.
+        A ratio takes a search for each guess of its value, and any other function a search for each
+        of several levels.
         """
         goal, is_aware = self.problem.goal, bool(self.problem.spec.group_aware)
         # With known groups, the objective is partly computed from expected classes instead of true
