@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from skfair._kernels import row_parts
 from skfair.classification import ConstrainedERMClassifier
 from skfair.losses import (
+    MANY_SCORES,
     Hinge,
     LogLoss,
     Loss,
@@ -17,17 +19,19 @@ from skfair.losses import (
     check_loss,
     gives_probabilities,
     make_loss,
-    sigmoid,
+    sigmoid_parts,
 )
 from skfair.metrics import loss_parity_difference
 from skfair.regression import ConstrainedERMRegressor
 from tests.families import rows_of_families
 from tests.messages import messages
 from tests.naive import erm as naive
+from tests.python_kernels import compiled_and_python
 from tests.registries import LOSSES
 from tests.seeds import generator, seed_of
 from tests.small_problems import task_of
 
+kernel = compiled_and_python(row_parts)
 each_loss = pytest.mark.parametrize("name", list(LOSSES))
 SMOOTHED = [name for name in LOSSES if hasattr(LOSSES[name](), "smoothing")]
 
@@ -180,8 +184,21 @@ def test_a_subclass_predicts_what_log_loss_predicts():
 def test_sigmoid_is_that_of_scipy_and_overflows_nowhere():
     scores = np.concatenate([np.linspace(-40, 40, 4001), [-np.inf, -1e300, -800, 800, np.inf]])
     with np.errstate(all="raise", under="ignore"):
-        found = sigmoid(scores)
-    assert found == pytest.approx(expit(scores), rel=1e-14, abs=1e-300)
+        found = sigmoid_parts(scores)
+    assert found.value == pytest.approx(expit(scores), rel=1e-14, abs=1e-300)
+    slope = expit(scores) * expit(-scores)
+    assert found.slope == pytest.approx(slope, rel=1e-14, abs=1e-300)
+    assert found.curvature == pytest.approx(slope * (1 - 2 * expit(scores)), rel=1e-11, abs=1e-300)
+
+
+def test_many_scores_have_the_sigmoids_of_few_to_the_last_bit(kernel, monkeypatch):
+    monkeypatch.setattr(row_parts, "sigmoid_parts", kernel("sigmoid_parts"))
+    scores = np.append(generator(2).normal(scale=20, size=2 * MANY_SCORES), [0.0, -0.0, 800, -800])
+    many = sigmoid_parts(scores)
+    few = [sigmoid_parts(part) for part in np.array_split(scores, 8)]
+    assert few[0].value.size < MANY_SCORES < scores.size
+    for of_many, *of_few in zip(many, *few, strict=True):
+        assert (of_many == np.concatenate(of_few)).all()
 
 
 def test_targets_of_regression_may_be_out_of_the_range_of_a_probe():

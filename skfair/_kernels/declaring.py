@@ -83,7 +83,7 @@ def njit(*, cache: bool) -> Callable[[Callable[..., Any]], Any]:
     """
     # The wrapper for calls from C is not compiled, because nobody calls it. The one for Python is:
     # without it, a test that runs a kernel as plain Python dies if that calls another kernel.
-    options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
 
     def declare(function: Callable[..., Any]) -> Any:
         try:

@@ -29,6 +29,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.constraints.cells import Quotients
 from skfair.constraints.comparisons import Comparison
 from skfair.constraints.moments import Moment
+from skfair.losses import MANY_SCORES
 from skfair.utils.rounding import ROUNDING
 
 Interval = tuple[FloatArray, FloatArray]
@@ -94,8 +95,7 @@ class BoundConstraint:
 
     def means(self, values: FloatArray) -> FloatArray:
         """Return the mean of ``values``, one per row, in each cell."""
-        weighted = self.row_weights * values
-        return np.bincount(self.cells, weighted, self.n_cells).astype(np.float64)
+        return sums_by_cell(self.cells, self.row_weights, values, self.n_cells)
 
     def strict_sums(self, scores: FloatArray, rows: slice) -> FloatArray:
         """Return what some rows add to the strict means of the cells, given their scores.
@@ -104,8 +104,7 @@ class BoundConstraint:
         results for all blocks add up to the means.
         """
         values = self.moment.on_rows(rows).strict(scores)
-        sums = np.bincount(self.cells[rows], self.row_weights[rows] * values, self.n_cells)
-        return sums.astype(np.float64, copy=False)  # bincount of no rows counts integers
+        return sums_by_cell(self.cells[rows], self.row_weights[rows], values, self.n_cells)
 
     def rates_between(self, low: FloatArray, high: FloatArray) -> tuple[Interval, Interval]:
         """Return bounds of rates and of overall rates, given bounds of the cell means."""
@@ -211,6 +210,28 @@ class BoundConstraint:
         strict enforcement aims at.
         """
         return replace(self, max_disparity=self.max_disparity * factor)
+
+
+def sums_by_cell(
+    cells: IntArray, weights: FloatArray, values: FloatArray, n_cells: int
+) -> FloatArray:
+    """Return the weighted sum of the values in each cell, (n_cells,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skfair.constraints.bound import sums_by_cell
+    >>> sums_by_cell(np.array([1, 0, 1]), np.array([0.5, 1.0, 0.5]), np.array([1.0, 2, 3]), 2)
+    array([2., 2.])
+    """
+    if cells.size < MANY_SCORES:
+        sums = np.bincount(cells, weights * values, n_cells)
+        return sums.astype(np.float64, copy=False)  # bincount of no rows counts integers
+    from skfair._kernels import row_parts
+
+    four = np.zeros((4, n_cells))
+    row_parts.cell_sums(cells, weights, np.asarray(values, dtype=np.float64), four)
+    return np.asarray(four.sum(axis=0))
 
 
 def _averaging(

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
-from skfair.losses import Loss, sigmoid
+from skfair.losses import Loss, sigmoid_parts
 
 
 class Moment(ABC):
@@ -54,9 +54,7 @@ def smooth_step(
     temperature: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return sigmoid(factor * score) and its first two derivatives by the score."""
-    value = sigmoid(factor * scores)
-    slope = value * (1 - value)
-    curvature = slope * (1 - 2 * value)
+    value, slope, curvature = sigmoid_parts(factor * scores)
     slope *= factor
     curvature *= temperature**2
     return value, slope, curvature

@@ -119,13 +119,15 @@ def change_of(
     ``first_rows``, count in ``rows_up`` and ``rows_down``. Rows without a group are left out.
     """
     ends = np.asarray(ends, dtype=np.float64)
-    ends = ends if len(ends) == len(Stages._fields) else ends[[0, 0, 1]]
     weights = np.ones(groups.n_samples) if weights is None else weights
     if groups.has_group is not None:
         weights, first_rows = weights * groups.has_group, np.flatnonzero(groups.has_group)
-    stages = Stages(*np.average(ends, axis=1, weights=weights).tolist())
     total = np.maximum(groups.sums(weights), TINY)
+    rates = (ends @ weights / weights.sum()).tolist()
     of_groups = [(groups.sums(weights * values) / total).tolist() for values in ends]
+    if len(ends) < len(Stages._fields):
+        rates, of_groups = [rates[0], *rates], [of_groups[0], *of_groups]
+    stages = Stages(*rates)
     named = () if groups.is_vacuous else zip(groups.names, *of_groups, strict=True)
     by_group = {name: Stages(*of_group) for name, *of_group in named}
     moved = (ends[-1] - ends[0])[first_rows]

@@ -260,8 +260,8 @@ class LinearScore(ScoreModel):
                 rows = buffer[: block.stop - first]
                 front, back = signed_rows(X[block], mean, inverse, weights[block], rows)
                 above, below = rows[:front], rows[back:]
-                total += above.T @ above  # numpy calls BLAS's symmetric update for A.T @ A
-                total -= below.T @ below
+                total += np.dot(above.T, above)  # numpy calls BLAS's symmetric update for A.T A
+                total -= np.dot(below.T, below)
             return total
 
         for part in over_blocks(of_part, n, max(BLOCK_ROWS, -(-n // _PARTS))):

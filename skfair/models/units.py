@@ -78,7 +78,7 @@ def _row_scores(X: NDArray[Any], coef: FloatArray) -> FloatArray:
 
     def of_block(start: int, stop: int) -> None:
         if X.dtype == np.float64:
-            np.matmul(X[start:stop], coef, out=out[start:stop])
+            np.dot(X[start:stop], coef, out=out[start:stop])
         else:
             from skfair._kernels.linear import dense_row_scores
 
@@ -96,7 +96,7 @@ def row_sums(X: NDArray[Any], slopes: FloatArray) -> FloatArray:
 
     def of_block(start: int, stop: int) -> FloatArray:
         if X.dtype == np.float64:
-            return np.asarray(slopes[..., start:stop] @ X[start:stop])
+            return np.asarray(np.dot(slopes[..., start:stop], X[start:stop]))
         from skfair._kernels.linear import dense_row_sums
 
         out = np.zeros(shape)
@@ -247,8 +247,8 @@ def _dense_sums(
             dense_column_sums(rows, own, near, sums[0], sums[1])
         else:
             apart = rows - near
-            first = own @ apart
-            sums = np.stack([first, own @ np.square(apart, out=apart)])
+            first = np.dot(own, apart)
+            sums = np.stack([first, np.dot(own, np.square(apart, out=apart))])
         far, weight = near - origin, own.sum()
         sums[1] += far * (2 * sums[0] + weight * far)
         sums[0] += weight * far

@@ -5,16 +5,21 @@ import pytest
 
 import skfair.constraints
 import skfair.metrics
+from skfair._kernels import row_parts
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn, Constraint, DemographicParity
+from skfair.constraints.bound import sums_by_cell
 from skfair.constraints.moments import Rate
+from skfair.losses import MANY_SCORES
 from skfair.metrics import demographic_parity_ratio
 from skfair.solvers import ALNewton
 from tests.naive import erm as naive
+from tests.python_kernels import compiled_and_python
 from tests.registries import CONSTRAINT_KINDS
 from tests.seeds import generator
 from tests.small_problems import build, make_constraint, people, references_of, trained_constraints
 
+kernel = compiled_and_python(row_parts)
 CONSTRAINT_NAMES = trained_constraints()
 RATES = [
     name
@@ -191,3 +196,14 @@ def test_a_ratio_that_cannot_be_is_named():
     ):
         with pytest.raises(ValueError, match=said):
             ConstrainedERMClassifier(constraint).fit(X, y, sensitive_features=list("aabb") * 20)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.uint8])
+def test_sums_of_many_rows_by_cell_are_those_of_bincount(kernel, monkeypatch, dtype):
+    monkeypatch.setattr(row_parts, "cell_sums", kernel("cell_sums"))
+    rng, n = generator(4), MANY_SCORES + 3
+    cells, weights = rng.integers(0, 5, n).astype(dtype), rng.uniform(0, 2, n)
+    for values in (rng.normal(size=n), rng.integers(0, 2, n)):
+        found = sums_by_cell(cells, weights, values, 7)
+        assert found == pytest.approx(np.bincount(cells, weights * values, 7), abs=1e-9)
+        assert found.size == 7

@@ -293,8 +293,14 @@ def test_blocks_come_in_order_whatever_thread_makes_them(monkeypatch):
 
     for n_threads in (1, 3):
         monkeypatch.setattr(module, "allowed_threads", lambda n=n_threads: n)
-        made = over_blocks(of_block, 95, 10)
-        assert made == [(i, min(i + 10, 95)) for i in range(0, 95, 10)]
+        for n_rows in (1, 10, 11, 95, 100):
+            made = over_blocks(of_block, n_rows, 10)
+            starts, stops = zip(*made, strict=True)
+            assert starts == (0, *stops[:-1])
+            assert stops[-1] == n_rows
+            lengths = np.subtract(stops, starts)
+            assert (lengths[:-1] == lengths[0]).all()
+            assert lengths[-1] <= lengths[0] <= 10
         assert over_blocks(of_block, 0) == []
     assert threading.get_ident() in seen
 

@@ -71,9 +71,9 @@ class Path:
         best = max(c.verdict.merit for c in of_level) - ROUNDING
         return next(c for c in of_level if c.verdict.merit >= best)
 
-    def counted(self, result: StrictResult) -> StrictResult:
-        """Return a result that says how many problems were solved."""
-        return replace(result, n_solves=len(self.candidates))
+    def counted(self, result: StrictResult, free: FloatArray) -> StrictResult:
+        """Return a result with the number of solves and the parameters without constraints."""
+        return replace(result, n_solves=len(self.candidates), free=free)
 
     def rounds(
         self,

@@ -124,7 +124,7 @@ def _from_sample(
     if not path.is_stopped and not (best.is_sound and best.verdict.merit > least):
         return _walk(replace(path, candidates=[]), free, refine=refine)
     # The scale is searched on the sample, because each of its steps is a pass over the rows.
-    best = path.counted(scaled(few, best))
+    best = path.counted(scaled(few, best), whole.model_part(free))
     return replace(best, n_solves=best.n_solves + end.n_solves)
 
 
@@ -164,7 +164,7 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     if refine and suits_rate_steps(problem):
         found = by_rate_steps(limits, theta, path.options.get("callback"))
         if found is not None and (found.is_sound or found.is_stopped):
-            return path.counted(scaled(problem, path.keep(found)))
+            return path.counted(scaled(problem, path.keep(found)), problem.model_part(theta))
     enough = Verdict(limits.merit(theta) - CHEAP)
     # A run of a stochastic solver is long, and its noise hides small corrections.
     n_rounds = 2 if path.solver.is_stochastic else MAX_ROUNDS
@@ -174,4 +174,4 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
         result = refined(path, result)
     if limits.has_threshold and (not path.is_stopped or result.problem.loss is not problem.loss):
         result = scaled(problem, result)
-    return path.counted(result)
+    return path.counted(result, problem.model_part(theta))

@@ -52,6 +52,9 @@ class StrictResult:
     is_constant: bool = False  # whether the best threshold gives all rows the same prediction
     n_solves: int = 1  # number of smooth problems that were solved
     level: int = 0  # level of the path: 0 with the loss, more with smooth errors
+    # Parameters of the model without constraints, on the rows of the walk; None if the walk ended
+    # there
+    free: FloatArray | None = None
 
     @property
     def is_sound(self) -> bool:

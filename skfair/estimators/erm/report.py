@@ -177,7 +177,7 @@ def of_fit(
     attributes |= disparities(problem, decisions, task.scale)
     changed: dict[str, Change] = {}
     if is_strict and not solved.is_stopped:
-        changed = changes(data, task, problem, scores, is_limited=solved.n_solves > 1)
+        changed = changes(data, task, problem, scores, solved)
     attributes["changes_"] = changed
     if is_strict and warn_if_missed(problem, decisions, task.scale):
         attributes["status_"] = "infeasible"
@@ -195,16 +195,20 @@ def of_fit(
 
 
 def changes(
-    data: TrainingData, task: Task, problem: ConstrainedERM, scores: Any, *, is_limited: bool = True
+    data: TrainingData,
+    task: Task,
+    problem: ConstrainedERM,
+    scores: Any,  # scores of the fitted model
+    solved: StrictResult | None = None,  # the solution with these scores; None if it is certified
 ) -> dict[str, Change]:
     """Return the attribute ``changes_``: how the constraints change decisions or predictions.
 
-    ``scores`` are the scores of the fitted model. If ``is_limited`` is False, nothing limits this
-    model, so no model without constraints is fitted for the comparison.
+    If nothing limits the model, it is not compared with another one.
     """
     free, before, is_classifier = problem.relaxed(), scores, task.settings.is_classifier
-    if is_limited:
-        before = free.scores(solve_freely(free, task.settings))
+    if solved is None or solved.n_solves > 1:
+        start = None if solved is None else solved.free
+        before = free.scores(solve_freely(free, task.settings, start))
     middle, spread = task.scale.middle, task.scale.spread
     ends = [of > 0 if is_classifier else middle + spread * of for of in (before, scores)]
     changed = change_of(data.groups, data.sample_weight, ends, data.first_rows)

@@ -55,10 +55,20 @@ def choose_solver(solver: SolverChoice, problem: ConstrainedERM | None = None) -
     return chosen
 
 
-def solve_freely(problem: ConstrainedERM, settings: Settings) -> FloatArray:
-    """Return the parameters that solve a problem without constraints."""
+def solve_freely(
+    problem: ConstrainedERM, settings: Settings, near: FloatArray | None = None
+) -> FloatArray:
+    """Return the parameters that solve a problem without constraints.
+
+    ``near`` are parameters that strict enforcement found: a solution to the tolerance of the user,
+    or the solution for a sample of the rows.
+    """
     rng = check_random_state(settings.random_state)
     solver, start = choose_solver(settings.solver, problem), problem.start(rng)
+    if near is not None:
+        if solver.is_stochastic:  # it makes all its steps, wherever it begins
+            return near
+        start = near
     params: dict[str, Any] = {"tol": settings.tol, "max_iter": settings.max_iter}
     return solver.solve(problem, start, **params, random_state=rng).theta
 
