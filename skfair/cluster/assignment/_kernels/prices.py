@@ -61,7 +61,7 @@ def soft_assign(distances, price, cells, weights, temperature, value, near, coun
     a point, then the shares of its near clusters, and which clusters these are.
     """
     n, n_clusters = distances.shape
-    total, reach = 0.0, 30.0 * temperature
+    total, reach, inverse = 0.0, 30.0 * temperature, 1.0 / temperature
     for i in range(n):
         s, w = cells[i], weights[i]
         lowest, second, nearest = np.inf, np.inf, 0
@@ -83,18 +83,21 @@ def soft_assign(distances, price, cells, weights, temperature, value, near, coun
             n_near += value[k] <= lowest + reach
         norm = 0.0
         for j in range(n_near):
-            value[j] = math.exp((lowest - value[near[j]]) / temperature)
+            value[j] = math.exp((lowest - value[near[j]]) * inverse)
             norm += value[j]
+        scale = 1.0 / norm
         for j in range(n_near):
-            k, value[j] = near[j], value[j] / norm
-            share = w * value[j]
+            k, value[j] = near[j], value[j] * scale
+            share, own = w * value[j], curvature[s, k]
             counts[k, s] += share
-            curvature[s, k, k] += share - share * value[j]
+            own[k] += share - share * value[j]
             for m in range(j):
-                both = share * value[m]
-                curvature[s, k, near[m]] -= both
-                curvature[s, near[m], k] -= both
+                own[near[m]] -= share * value[m]
         total -= w * temperature * math.log(norm)
+    for s in range(curvature.shape[0]):  # so far, only numbers below the diagonal were added to
+        for k in range(n_clusters):
+            for m in range(k):
+                curvature[s, m, k] = curvature[s, k, m]
     return total
 
 
