@@ -11,6 +11,8 @@ Kernels are compiled when they are first called. What differs from numba:
   long as the process lives (:func:`_temporary_folder`). Kernels that were compiled before, when the
   image was built, are used from where they are.
 - A damaged file, a full disk and a long compilation are reported, not raised.
+- A division by zero gives an infinity or NaN, as in NumPy. With a check of each divisor, a loop
+  could not compute several numbers at a time.
 
 A kernel releases Python's lock while it runs, so that passes over the rows may be shared among
 threads (``utils/threads.py``). It has no threads of its own.

