@@ -98,6 +98,21 @@ def allowed_threads() -> int:
     return max(1, min([_n_processors(), *limits]))
 
 
+def starts_of_blocks(n_rows: int, block: int = BLOCK) -> range:
+    """Return the first rows of the blocks of :func:`over_blocks`; its step is their length.
+
+    There is one block, or an even number of them: two threads then end at about the same time.
+
+    Examples
+    --------
+    >>> from skfair.utils.threads import starts_of_blocks
+    >>> starts_of_blocks(10, block=4)
+    range(0, 10, 3)
+    """
+    n_blocks = 1 if n_rows <= block else 2 * -(-n_rows // (2 * block))
+    return range(0, n_rows, max(1, -(-n_rows // n_blocks)))
+
+
 def over_blocks(function: Callable[[int, int], R], n_rows: int, block: int = BLOCK) -> list[R]:
     """Return ``function(start, stop)`` for each block of rows, in their order, made by threads.
 
@@ -118,15 +133,10 @@ def over_blocks(function: Callable[[int, int], R], n_rows: int, block: int = BLO
     """
     if _errors.get(()):  # this pass is part of a pass that has failed, so it ends as well
         raise _AbandonedError
-    if 0 < n_rows <= block:
-        return [function(0, n_rows)]
-    # An even number of equal blocks: two threads then end at about the same time.
-    n_blocks = 2 * -(-n_rows // (2 * block)) or 1
-    length = -(-n_rows // n_blocks) or 1
-    starts = range(0, n_rows, length)
-    n_threads = min(len(starts), allowed_threads()) if n_rows else 1
+    starts = starts_of_blocks(n_rows, block)
+    n_threads = min(len(starts), allowed_threads()) if len(starts) > 1 else 1
     if n_threads == 1:
-        return [function(start, min(start + length, n_rows)) for start in starts]
+        return [function(start, min(start + starts.step, n_rows)) for start in starts]
     if _allowed.get() is not None:  # libraries are limited already
         return _made_by_threads(function, starts, n_rows, n_threads)
     return one_blas_thread(_made_by_threads)(function, starts, n_rows, n_threads)

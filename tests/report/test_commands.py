@@ -1,5 +1,6 @@
 """The command line, run as a user runs it."""
 
+import bz2
 import csv
 import gzip
 import hashlib
@@ -510,6 +511,13 @@ def test_a_damaged_file_is_bad_input(frame, tmp_path, capsys, kind, damage):
     refused(capsys, path, "--sensitive", "sex")
 
 
+def _unpacked(content):
+    try:
+        return bz2.decompress(content)
+    except (OSError, ValueError):
+        return None
+
+
 @pytest.mark.parametrize("kind", ["gz", "bz2", "xz", "tar.gz", "tar.xz"])
 def test_a_bit_that_is_turned_is_found(frame, tmp_path, capsys, kind):
     """Of archives pandas does not read the end, where the check sum is. Heads have names."""
@@ -520,6 +528,8 @@ def test_a_bit_that_is_turned_is_found(frame, tmp_path, capsys, kind):
     for place in generator(0).integers(64, len(content) - 16, 12).tolist():
         turned = bytearray(content)
         turned[place] ^= 1 << place % 8
+        if kind == "bz2" and _unpacked(turned) == _unpacked(content):
+            continue  # a bit of a code that no character has
         path.write_bytes(turned)
         refused(capsys, path, "--sensitive", "sex")
 

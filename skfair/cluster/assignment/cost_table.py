@@ -27,7 +27,7 @@ from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.cluster.assignment.counts import GroupedRows
 from skfair.utils.partition_tasks import add
 from skfair.utils.pieces import NUMBERS, piece_rows
-from skfair.utils.threads import BLOCK, added, over_blocks
+from skfair.utils.threads import BLOCK, added, over_blocks, starts_of_blocks
 
 R = TypeVar("R")
 # What ``CostTable.soft_counts`` returns: value, counts and curvature.
@@ -224,8 +224,9 @@ class CostTable(ABC):
             cheapest_moves(costs, labels[part], cells, weights, part.start, *lists_of_thread)
 
         if rows.cells.size <= BLOCK:
-            for start in range(0, rows.cells.size, self.step):
-                part = slice(start, min(start + self.step, rows.cells.size))
+            starts = starts_of_blocks(rows.cells.size, self.step)  # their costs may be kept
+            for start in starts:
+                part = slice(start, min(start + starts.step, rows.cells.size))
                 of_block(part, self.costs(part))
             return
         self.each(of_block)

@@ -269,7 +269,8 @@ class Distances(LargeTable):
         # ``soft_counts`` allocates n_cells * n_clusters^2 numbers of curvature for each block. A
         # block has at least five times as many distances.
         self.step = max(problem.step, 5 * problem.n_cells * problem.n_clusters)
-        self._kept: dict[int, NDArray[Any]] = {}  # distances of each block, by its first row
+        # Distances of each block, by its first row and the row after its last one
+        self._kept: dict[tuple[int, int], NDArray[Any]] = {}
         self._is_kept = problem.X.shape[0] * problem.n_clusters <= _MAX_KEPT
 
     def costs(self, rows: slice) -> NDArray[Any]:
@@ -277,7 +278,7 @@ class Distances(LargeTable):
 
         They are kept for the next pass if all of them take little memory.
         """
-        kept = self._kept.get(rows.start)
+        kept = self._kept.get((rows.start, rows.stop))
         if kept is not None:
             return kept
         from skfair.cluster.assignment._kernels.prices import complete_distances
@@ -286,7 +287,7 @@ class Distances(LargeTable):
         costs = np.empty((rows.stop - rows.start, norms.size), norms.dtype)
         complete_distances(costs, norms, self._write_products(rows, costs))
         if self._is_kept:
-            self._kept[rows.start] = costs
+            self._kept[rows.start, rows.stop] = costs
         return costs
 
     def _write_products(self, rows: slice, out: NDArray[Any]) -> NDArray[Any]:

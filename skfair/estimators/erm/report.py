@@ -182,9 +182,11 @@ def of_fit(
     if is_strict and warn_if_missed(problem, decisions, task.scale):
         attributes["status_"] = "infeasible"
         return attributes
-    # Stochastic solvers always make ``max_iter`` steps, so the status "max_iter" is no failure.
-    is_stochastic = choose_solver(settings.solver, problem).is_stochastic
-    if attributes["status_"] == "max_iter" and not is_stochastic:
+    # The status "max_iter" is no failure if the solver is stochastic, as it always makes so many
+    # steps, and if smooth errors were minimised: that is tried until the solver gives up, and the
+    # result is only taken if it is more accurate than that of the loss.
+    is_usual = solved.level > 0 or choose_solver(settings.solver, problem).is_stochastic
+    if attributes["status_"] == "max_iter" and not is_usual:
         warn_not_converged(problem, solved, attributes["kkt_residual_"], settings)
     if "selection rate" in changed and all(c.is_fairness for c in problem.constraints):
         is_capped = any(c.comparison.is_cap for c in problem.constraints)

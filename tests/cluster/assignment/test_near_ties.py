@@ -127,3 +127,12 @@ def test_telling_apart_equals_numpy(compiled, n_clusters, reach):
     wanted = np.zeros_like(counts)
     np.add.at(wanted, (best[sure], cells[sure]), weights[sure])
     assert_allclose(counts, wanted)
+
+
+def test_kept_costs_are_those_of_the_rows_that_are_asked_for():
+    """A block that begins at the same row had other rows, and the last one was never moved."""
+    problem, centers, _ = drawn()
+    table, fresh = problem.distances(centers), problem.distances(centers)
+    whole = np.concatenate(fresh.each(lambda _, costs: costs))
+    for rows in (slice(0, 100), slice(0, 300), slice(0, 4000), slice(0, 100), slice(50, 100)):
+        np.testing.assert_allclose(table.costs(rows), whole[rows], atol=1e-12)
