@@ -97,7 +97,7 @@ def search_decisions(
             best, method = other, "offsets"
     assert best is not None
     if groups is None and strict.n_classes == 2:
-        best = repair_at_random(search, best)
+        best = _as_if_known(search, repair_at_random(search, best))
     if not is_exact:
         best = _search_tighter(search, best, groups)
     solution = _solution(search, best, method)._replace(tie_weight=tie_weight)
@@ -164,6 +164,25 @@ def _search_thresholds(search: OffsetSearch, groups: IntArray | None) -> Candida
         return None
     offsets = window_offsets(search.strict, search.features, groups, search.values)
     return None if offsets is None else search.candidate(offsets)
+
+
+def _as_if_known(search: OffsetSearch, best: Candidate) -> Candidate:
+    """Return better thresholds of the likeliest groups, or the given decisions.
+
+    They are only searched if the decisions lose much utility. If the columns tell the groups and
+    limits are tighter than chance, 3 of 84 searches for equalized odds had ended where nearly
+    everybody is selected, or nearly nobody, at a cost of 4 to 20 points of accuracy.
+    """
+    features, shares = search.features, search.shares
+    is_partition = features.everyone.size == features.n_groups and features.n_strata == 1
+    if not (is_partition and isinstance(shares, np.ndarray) and _loses_much(search, best)):
+        return best
+    of_groups = shares.reshape(len(shares), features.n_groups, -1).sum(axis=2)
+    found = _search_thresholds(search, of_groups.argmax(axis=1))
+    if found is None:
+        return best
+    found = search.exchange(found)
+    return found if found.verdict.is_better_than(best.verdict) else best
 
 
 def _mix(
