@@ -183,9 +183,11 @@ def of_fit(
         attributes["status_"] = "infeasible"
         return attributes
     # The status "max_iter" is no failure if the solver is stochastic, as it always makes so many
-    # steps, and if smooth errors were minimised: that is tried until the solver gives up, and the
+    # steps. Nor is it one if the solver gave up before, while it minimised smooth errors: the
     # result is only taken if it is more accurate than that of the loss.
-    is_usual = solved.level > 0 or choose_solver(settings.solver, problem).is_stochastic
+    solver = choose_solver(settings.solver, problem)
+    gave_up = result.n_iter < (settings.max_iter or solver.default_max_iter)
+    is_usual = solver.is_stochastic or (solved.level > 0 and gave_up)
     if attributes["status_"] == "max_iter" and not is_usual:
         warn_not_converged(problem, solved, attributes["kkt_residual_"], settings)
     if "selection rate" in changed and all(c.is_fairness for c in problem.constraints):
