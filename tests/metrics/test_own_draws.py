@@ -115,7 +115,12 @@ def test_sums_over_tables_are_the_metric_of_scikit_learn(metric, classes):
 
 @pytest.mark.parametrize("kind", ["rows", "weights", "units"])
 @pytest.mark.parametrize(
-    "metric", [f1_score, balanced_accuracy_score, partial(fbeta_score, beta=2)]
+    "metric",
+    [
+        f1_score,
+        pytest.param(balanced_accuracy_score, marks=pytest.mark.slow),
+        pytest.param(partial(fbeta_score, beta=2), marks=pytest.mark.slow),
+    ],
 )
 def test_tables_vary_as_resampled_rows_do(metric, kind):
     """Half a row more hardly matters among 2,000 rows; the rest is the error of simulation."""

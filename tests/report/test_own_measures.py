@@ -33,7 +33,9 @@ def table_of(found, measure, view):
     return own.set_index("group")
 
 
-@pytest.mark.parametrize("labels", [(0, 1), ("ill", "well"), ("well", "ill")])
+@pytest.mark.parametrize(
+    "labels", [pytest.param((0, 1), marks=pytest.mark.slow), ("ill", "well"), ("well", "ill")]
+)
 def test_tables_have_the_values_of_each_group(labels):
     hospital, sex, y, score, predicted = patients()
     own = [F1, make_group_metric(f1_score, compare="ratio"), make_group_metric(roc_auc_score)]

@@ -86,7 +86,8 @@ def python_record(frame, folder):
 RECORDERS = {"shell": shell_record, "python": python_record}
 
 
-@pytest.fixture(scope="module", params=RECORDERS)
+# In Python, the tests that name it run with make test, and all others with make test-all.
+@pytest.fixture(scope="module", params=["shell", pytest.param("python", marks=pytest.mark.slow)])
 def recorded(request, frame, tmp_path_factory):
     """A folder with rows.csv, memo.json, record.json and record.key."""
     folder = tmp_path_factory.mktemp(request.param)

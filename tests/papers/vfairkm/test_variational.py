@@ -184,7 +184,7 @@ def test_rows_without_weight_change_nothing():
     assert np.isfinite(found.assignment).all()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_tiny_groups_do_not_stall_an_update(monkeypatch, seed):
     """A step may be so small that its divergence is lost in rounding; the bound must still hold."""
     rng = generator(seed)
