@@ -132,6 +132,8 @@ def test_two_constraints_are_exact_for_many_rows(seed, tolerance):
     rng = generator(seed)
     case = Case(seed, n_max=2500, n_groups=2, tie_free=True)
     case.targets = np.where(rng.random(case.codes.size) < 0.9, 1.0, -1.0)
+    for g in range(2):
+        case.targets[np.flatnonzero(case.codes == g)[:2]] = [1, -1]
     case.scores = case.scores + case.targets * rng.random(case.codes.size)
     spreads, gain = spreads_and_gain(case, case.cuts(ODDS, tolerance=tolerance), ODDS)
     assert spreads.max() <= tolerance + EXACT

@@ -12,7 +12,9 @@ solution:
    is the result.
 3. In rounds. The bounds are moved by the difference of true and smooth values, until the true
    values satisfy the limits (``path.py``). If all limits are on rates, each solution gets its best
-   threshold (``true_limits.py``).
+   threshold (``true_limits.py``). If losses of groups may only differ by so much, there are several
+   local optima. Then rounds also begin at the same score for everybody: in 15 of 240 fits the loss
+   fell by more than a tenth, once to a fourth of it, at 1.4 times the cost.
 4. If the constraints cost much accuracy, in rounds with smooth errors in place of the loss
    (``refine.py``). They fit noise more closely than the loss does, so their solution must gain more
    than ``SLACK`` of training accuracy. Steeper rates with the loss gain nothing: five temperatures
@@ -169,6 +171,9 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     # A run of a stochastic solver is long, and its noise hides small corrections.
     n_rounds = 2 if path.solver.is_stochastic else MAX_ROUNDS
     path.rounds(problem, free, n_rounds, offsets=np.zeros_like(lam))
+    if limits.has_local_optima and path.solver.is_precise and not path.is_stopped:
+        everybody = free._replace(theta=problem.centered(np.zeros_like(theta)))
+        path.rounds(problem, everybody, n_rounds, offsets=np.zeros_like(lam))
     result = path.best()
     if refine and not path.is_stopped and enough.is_better_than(result.verdict):
         result = refined(path, result)

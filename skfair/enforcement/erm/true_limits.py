@@ -74,6 +74,8 @@ class TrueLimits:
     slack: ClassVar[float] = SLACK  # merit that a later level of the path has to gain
     # Bounds are moved by this share of a newly seen difference of true and smooth values
     damping: ClassVar[float] = DAMPING
+    # Whether solutions under the limits often are local optima with an avoidable loss
+    has_local_optima: bool = False
 
     def __init__(self, problem: ConstrainedERM) -> None:
         self.problem = problem  # the problem whose bounds limit the true values
@@ -156,6 +158,12 @@ class OnMeans(TrueLimits):
 
     slack = 0.0
     damping = 1.0  # true values are smooth here, so they differ from smooth ones by a tolerance
+
+    @property
+    def has_local_optima(self) -> bool:  # type: ignore[override]
+        """Whether differences of losses are limited, which are not convex."""
+        bounds = self.problem.constraints
+        return any(b.moment.unit == "loss" and not b.comparison.is_cap for b in bounds)
 
     def merit(self, theta: FloatArray) -> float:
         return -self.free.evaluate(self.problem.model_part(theta)).objective
