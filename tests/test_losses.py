@@ -181,24 +181,23 @@ def test_a_subclass_predicts_what_log_loss_predicts():
     assert (found[0] == found[1]).all()
 
 
-def test_sigmoid_is_that_of_scipy_and_overflows_nowhere():
+@pytest.mark.parametrize("n_copies", [1, 3])  # the kernel reads many scores
+def test_sigmoid_is_that_of_scipy_and_overflows_nowhere(kernel, monkeypatch, n_copies):
+    monkeypatch.setattr(row_parts, "sigmoid_parts", kernel("sigmoid_parts"))
     scores = np.concatenate([np.linspace(-40, 40, 4001), [-np.inf, -1e300, -800, 800, np.inf]])
+    scores = np.tile(scores, n_copies)
+    assert (scores.size >= MANY_SCORES) == (n_copies > 1)
     with np.errstate(all="raise", under="ignore"):
         found = sigmoid_parts(scores)
+        losses = LogLoss().parts(scores[np.isfinite(scores)], np.float64(1))
     assert found.value == pytest.approx(expit(scores), rel=1e-14, abs=1e-300)
     slope = expit(scores) * expit(-scores)
-    assert found.slope == pytest.approx(slope, rel=1e-14, abs=1e-300)
-    assert found.curvature == pytest.approx(slope * (1 - 2 * expit(scores)), rel=1e-11, abs=1e-300)
-
-
-def test_many_scores_have_the_sigmoids_of_few_to_the_last_bit(kernel, monkeypatch):
-    monkeypatch.setattr(row_parts, "sigmoid_parts", kernel("sigmoid_parts"))
-    scores = np.append(generator(2).normal(scale=20, size=2 * MANY_SCORES), [0.0, -0.0, 800, -800])
-    many = sigmoid_parts(scores)
-    few = [sigmoid_parts(part) for part in np.array_split(scores, 8)]
-    assert few[0].value.size < MANY_SCORES < scores.size
-    for of_many, *of_few in zip(many, *few, strict=True):
-        assert (of_many == np.concatenate(of_few)).all()
+    assert found.slope == pytest.approx(slope, rel=1e-9, abs=1e-15)
+    assert found.curvature == pytest.approx(slope * (1 - 2 * expit(scores)), rel=1e-9, abs=1e-15)
+    margins = scores[np.isfinite(scores)]
+    assert losses.value == pytest.approx(np.logaddexp(0, -margins), rel=1e-14, abs=1e-300)
+    assert losses.slope == pytest.approx(-expit(-margins), rel=1e-14, abs=1e-300)
+    assert losses.curvature == pytest.approx(expit(margins) * expit(-margins), rel=1e-9, abs=1e-15)
 
 
 def test_targets_of_regression_may_be_out_of_the_range_of_a_probe():

@@ -133,8 +133,10 @@ def over_blocks(function: Callable[[int, int], R], n_rows: int, block: int = BLO
     """
     if _errors.get(()):  # this pass is part of a pass that has failed, so it ends as well
         raise _AbandonedError
+    if 0 < n_rows <= block:
+        return [function(0, n_rows)]
     starts = starts_of_blocks(n_rows, block)
-    n_threads = min(len(starts), allowed_threads()) if len(starts) > 1 else 1
+    n_threads = min(len(starts), allowed_threads()) if n_rows else 1
     if n_threads == 1:
         return [function(start, min(start + starts.step, n_rows)) for start in starts]
     if _allowed.get() is not None:  # libraries are limited already
