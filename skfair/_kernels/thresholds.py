@@ -121,7 +121,7 @@ def _largest_disparity(sums, starts, first, first_starts, codes, against_overall
 def _largest_moves(constraints):
     """Return how far a change of 1 in the mean of a cell moves the disparity of a constraint.
 
-    The result has the shape (n_constraints, n_cells) and holds upper bounds. A difference of rates
+    The result has n_cells upper bounds for each constraint, one after the other. A difference of rates
     and a largest rate move by at most the sum of the moves of the rates. The bound is infinite for
     ratios and quotients, because a small divisor makes them move without a limit.
 
@@ -130,13 +130,14 @@ def _largest_moves(constraints):
     """
     indptr, shares = constraints[0], constraints[2]
     codes, are_quotients = constraints[6], constraints[8]
-    moves = np.zeros((indptr.shape[0], indptr.shape[1] - 1))
-    for k in range(moves.shape[0]):
-        for c in range(moves.shape[1]):
+    n_cells = indptr.shape[1] - 1
+    moves = np.empty(codes.size * n_cells)
+    for k in range(codes.size):
+        for c in range(n_cells):
+            most = 0.0
             for a in range(indptr[k, c], indptr[k, c + 1]):
-                moves[k, c] += _SLACK * abs(shares[a])
-            if codes[k] == RATIO or are_quotients[k]:
-                moves[k, c] = np.inf
+                most += _SLACK * abs(shares[a])
+            moves[k * n_cells + c] = np.inf if codes[k] == RATIO or are_quotients[k] else most
     return moves
 
 
@@ -164,7 +165,7 @@ def scan_thresholds(rows, constraints, sums, accuracy):
     n, n_constraints = order.size, starts.size - 1
     best, best_accuracy, best_excess = -1, -1.0, np.inf
     nearest, least_excess, worst = -1, np.inf, 0
-    moves, remaining = _largest_moves(constraints), -np.inf
+    moves, n_cells, remaining = _largest_moves(constraints), indptr.shape[1] - 1, -np.inf
     for p in range(n + 1):
         if p > 0:
             i = order[p - 1]
@@ -173,7 +174,7 @@ def scan_thresholds(rows, constraints, sums, accuracy):
                 step = steps[k, i]
                 if step != 0.0:
                     c = cells[k, i]
-                    remaining -= abs(step) * moves[k, c]
+                    remaining -= abs(step) * moves[k * n_cells + c]
                     for a in range(indptr[k, c], indptr[k, c + 1]):
                         sums[starts[k] + owners[a]] += step * shares[a]
         if 0 < p < n and not can_cut[p - 1]:
@@ -249,7 +250,7 @@ def scan_with_penalty(rows, constraints, sums, accuracy, penalty):
     n, n_constraints = order.size, starts.size - 1
     excess, is_old = np.zeros(n_constraints), np.ones(n_constraints, np.bool_)
     best, best_value, best_missed, best_excess = -1, -np.inf, 0.0, 0.0
-    moves, remaining = _largest_moves(constraints), 0.0
+    moves, n_cells, remaining = _largest_moves(constraints), indptr.shape[1] - 1, 0.0
     for p in range(n + 1):
         if p > 0:
             i = order[p - 1]
@@ -259,7 +260,7 @@ def scan_with_penalty(rows, constraints, sums, accuracy, penalty):
                 if step != 0.0:
                     is_old[k] = True
                     c = cells[k, i]
-                    remaining -= abs(step) * moves[k, c]
+                    remaining -= abs(step) * moves[k * n_cells + c]
                     for a in range(indptr[k, c], indptr[k, c + 1]):
                         sums[starts[k] + owners[a]] += step * shares[a]
         if 0 < p < n and not can_cut[p - 1]:

@@ -10,7 +10,8 @@ decisions that need no search. :func:`search_decisions` tries the methods in thi
    (``windows.py``). If windows describe all constraints, such thresholds are exact, and step 3 is
    left out.
 3. Offsets of groups, strata and classes, found by soft decisions (``offsets.py``) and repaired if
-   they lose much utility (``repair.py``). With few rows, tighter limits are tried as well.
+   they lose much utility (``repair.py``). If groups are estimated and much is still lost,
+   thresholds of the likeliest groups are tried. With few rows, tighter limits are tried as well.
 4. Mixtures of thresholds, in the case of step 2, if decisions may be drawn (``mixtures.py``).
 """
 
@@ -170,8 +171,8 @@ def _as_if_known(search: OffsetSearch, best: Candidate) -> Candidate:
     """Return better thresholds of the likeliest groups, or the given decisions.
 
     They are only searched if the decisions lose much utility. If the columns tell the groups and
-    limits are tighter than chance, 3 of 84 searches for equalized odds had ended where nearly
-    everybody is selected, or nearly nobody, at a cost of 4 to 20 points of accuracy.
+    limits are tighter than chance, one of 84 searches for equalized odds had ended where nearly
+    everybody is selected, at a cost of 20 points of accuracy.
     """
     features, shares = search.features, search.shares
     is_partition = features.everyone.size == features.n_groups and features.n_strata == 1

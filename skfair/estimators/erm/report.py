@@ -182,7 +182,7 @@ def of_fit(
     if is_strict and warn_if_missed(problem, decisions, task.scale):
         attributes["status_"] = "infeasible"
         return attributes
-    # The status "max_iter" is no failure if the solver is stochastic, as it always makes so many
+    # The status "max_iter" is no failure if the solver is stochastic, as it then makes all of its
     # steps. Nor is it one if the solver gave up before, while it minimised smooth errors: the
     # result is only taken if it is more accurate than that of the loss.
     solver = choose_solver(settings.solver, problem)
