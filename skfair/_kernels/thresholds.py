@@ -121,9 +121,9 @@ def _largest_disparity(sums, starts, first, first_starts, codes, against_overall
 def _largest_moves(constraints):
     """Return how far a change of 1 in the mean of a cell moves the disparity of a constraint.
 
-    The result has n_cells upper bounds for each constraint, one after the other. A difference of rates
-    and a largest rate move by at most the sum of the moves of the rates. The bound is infinite for
-    ratios and quotients, because a small divisor makes them move without a limit.
+    The result has n_cells upper bounds for each constraint, one after the other. A difference of
+    rates and a largest rate move by at most the sum of the moves of the rates. The bound is
+    infinite for ratios and quotients, because a small divisor makes them move without a limit.
 
     Each scan calls this anew. An array that the caller computes once would make scans with a
     penalty 2.4 times as slow.
