@@ -123,7 +123,7 @@ def relevant(make):
                 .train_disparity_
                 for limit, groups, sensitive in fits
             )
-        if free > 0.1 and max(kept) <= 0.2 and max(kept[0], kept[2]) <= 0.1:
+        if free > 0.12 and max(kept) <= 0.2 and max(kept[0], kept[2]) <= 0.1:
             return y
 
 
@@ -153,7 +153,7 @@ FAMILIES = {
     "FairDecisionRegressor": Family(predictions, *distances),
     "FairDecisionRegressor+": Family(partial(predictions, group_aware=True), *distances),
     **{
-        name: Family(make, ranked, "predict", 0.1, 1, y=relevant(make))
+        name: Family(make, ranked, "predict", 0.12, 1, y=relevant(make))
         for name, make in by_families("CONTRACTS_OF_RANKINGS").items()
     },
 }

@@ -85,7 +85,7 @@ def test_people_of_unknown_groups_get_the_usual_threshold():
     shares = [
         np.mean(model.predict(X, sensitive_features=who)) for who in (groups, np.full(1500, "new"))
     ]
-    assert abs(shares[0] - shares[1]) < 0.15
+    assert abs(shares[0] - shares[1]) < 0.25
     with pytest.raises(ValueError, match="is group-aware: pass the groups"):
         model.predict(X)
 

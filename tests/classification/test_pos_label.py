@@ -298,7 +298,7 @@ def test_the_choice_does_not_matter_there(model):
     ]
     decided = [one.predict(X) for one in models]
     right = [np.mean(labels == FIRST) for labels in decided]
-    assert right[0] == pytest.approx(right[1], abs=0.02)
+    assert right[0] == pytest.approx(right[1], abs=0.04)
     if not isinstance(model, FairDecisionClassifier):  # whose search may end elsewhere
         reached = [one.train_disparity_ for one in models]
         assert np.mean(decided[0] != decided[1]) < 0.1  # ties of thresholds

@@ -105,7 +105,9 @@ def test_a_line_is_cut_where_counting_says(constraint, n_classes):
     best = min((strict(decisions) for decisions in every), key=lambda verdict: verdict.rank)
     there = strict(every[found.n_above])
     assert (found.verdict.merit, found.verdict.excess) == pytest.approx((there.merit, there.excess))
-    assert there.rank == pytest.approx(best.rank)
+    # If no cut satisfies the limits, the highest one of those that violate them least is taken.
+    n_compared = 2 if best.is_feasible else 1
+    assert there.rank[:n_compared] == pytest.approx(best.rank[:n_compared])
     counted = zip(found.means_there(), strict.rates.means(every[found.n_above]), strict=True)
     assert all(np.allclose(means, expected) for means, expected in counted)
 
