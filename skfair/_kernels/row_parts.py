@@ -1,7 +1,7 @@
 """What a smooth rate or a loss is at the score of each row, and sums of such numbers over cells.
 
-Called by :mod:`skfair.losses` and by the problem of constrained training, which reads blocks of
-rows in threads. NumPy makes a pass over the block for each operation, and keeps Python's lock while
+Called by :mod:`skfair.losses` and :mod:`skfair.constraints.bound`, in threads that read blocks of
+rows. NumPy makes a pass over the block for each operation, and keeps Python's lock while
 it adds to cells, so that threads would wait for each other.
 """
 

@@ -219,10 +219,11 @@ def sum_by_band(rows, top, per_unit, bands, ends, gained, moved):
     scores, gains, cells, steps = rows
     last = ends.shape[1] - 1
     for i in range(scores.size):
-        score = scores[i]
-        b = int(min(max((top - score) * per_unit, 0.0), last))
+        score, place = scores[i], (top - scores[i]) * per_unit
+        b = 0 if place <= 0.0 else int(place) if place < last else last
         bands[i] = b
-        ends[0, b], ends[1, b] = min(ends[0, b], score), min(ends[1, b], -score)
+        ends[0, b] = score if score < ends[0, b] else ends[0, b]
+        ends[1, b] = -score if -score < ends[1, b] else ends[1, b]
         gained[1 if gains[i] > 0 else 0, b] += gains[i]
         for k in range(steps.shape[0]):
             moved[k, 1 if steps[k, i] > 0 else 0, cells[k, i], b] += steps[k, i]

@@ -49,7 +49,7 @@ _OF_PREDICTED = {"positive_predictive_value", "negative_predictive_value", "fals
 
 # Options of a metric with a value for each row.
 _OF_ROWS = ("sensitive_features", "control_features", "sample_weight")
-# What a metric is called with: (y_true, y_score), and the options that change with the deal.
+# The arguments of a metric: (y_true, y_score), and the options that change with the deal.
 _Deal: TypeAlias = tuple[tuple[Any, Any], dict[str, Any]]
 
 

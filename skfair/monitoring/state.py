@@ -31,7 +31,7 @@ from skfair.utils.files import replacing
 # Version of the stored state, to be increased when its content changes.
 VERSION = 2
 KIND = "skfair record of a monitor"
-# What reading a damaged state may raise; the monitor turns it into one ValueError.
+# The errors that a damaged state may raise when it is read. The monitor raises one ValueError.
 FAILURES = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # How times are written in JSON: {"ISO 8601 date": "2024-05-01"}. datetime is first, since it is a
 # date as well.

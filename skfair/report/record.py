@@ -55,7 +55,7 @@ KIND = "skfair record of an audit"
 _EXACT = 2**53  # floats hold every integer below it
 _WHOLE = re.compile("0|-?[1-9][0-9]*")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
-# What is asked of a check; all else in it is computed
+# The parts of a check that the user gives. All others are computed.
 ASKED = ("conditions", "of_intersections", "allow_undefined")
 _ROWS = (*RawRows._fields, *ROLES)  # the arguments of ``audit`` that are no options
 

@@ -195,7 +195,7 @@ class Sums:
         split._known = basis[lengths > SUM_ROUNDING]
         for _ in range(2):  # the second pass removes the rounding of the first
             split._secret -= split._secret @ split._known.T @ split._known
-        # What can be computed already is no secret any more.
+        # Combinations that readers can compute already are no longer secret.
         split._secret = split._secret[np.linalg.norm(split._secret, axis=1) >= SUM_ROUNDING]
         return split
 

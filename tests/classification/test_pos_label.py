@@ -298,8 +298,10 @@ def test_the_choice_does_not_matter_there(model):
     ]
     decided = [one.predict(X) for one in models]
     right = [np.mean(labels == FIRST) for labels in decided]
-    assert right[0] == pytest.approx(right[1], abs=0.04)
-    if not isinstance(model, FairDecisionClassifier):  # whose search may end elsewhere
+    # The search of FairDecisionClassifier may end elsewhere, within a standard error.
+    is_searched = isinstance(model, FairDecisionClassifier)
+    assert right[0] == pytest.approx(right[1], abs=1 / 900**0.5 if is_searched else 0.02)
+    if not is_searched:
         reached = [one.train_disparity_ for one in models]
         assert np.mean(decided[0] != decided[1]) < 0.1  # ties of thresholds
         assert reached[0] == pytest.approx(reached[1], abs=0.03)

@@ -41,12 +41,16 @@ def test_a_solver_that_stops_early_is_warned_of_under_strict_limits_too(stops):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of plada
-@pytest.mark.parametrize(
-    ("seed", "n", "d", "n_groups"),
-    [(2, 200, 5, 2), (9, 300, 3, 3), *((seed, 200, 5, 2) for seed in (0, 1, 3, 4, 5, 6))],
-)
-def test_equal_losses_cost_no_more_than_with_plada(seed, n, d, n_groups):
+def test_equal_losses_cost_no_more_than_with_plada():
     """Bounds on differences of losses have several local optima; the first two data sets show."""
+    shapes = [(2, 200, 5, 2), (9, 300, 3, 3), *((seed, 200, 5, 2) for seed in (0, 1, 3, 4, 5, 6))]
+    costs = [_cost_of_equal_losses(*shape) for shape in shapes]
+    # In one of 120 data sets a worse optimum than PLADA's is found.
+    assert sum(cost > 1.1 for cost in costs) <= 2
+
+
+def _cost_of_equal_losses(seed, n, d, n_groups):
+    """Return the loss within a limit, as a multiple of the loss with PLADA, if that keeps it."""
     rng = generator(seed)
     group = rng.integers(0, n_groups, n)
     X = rng.normal(size=(n, d))
@@ -54,23 +58,20 @@ def test_equal_losses_cost_no_more_than_with_plada(seed, n, d, n_groups):
     y = X @ rng.normal(size=d) * 2 + group * rng.normal() * 2
     y = y + rng.normal(size=n) * (0.5 + 4 * group)
 
-    def losses(model):
-        errors = (y - model.predict(X)) ** 2
+    def fitted(limit, solver="auto"):
+        model = ConstrainedERMRegressor("loss_parity", limit, solver=solver)
+        errors = (y - model.fit(X, y, sensitive_features=group).predict(X)) ** 2
+        if solver == "auto":
+            assert model.n_solves_ <= 5  # without limits, then from two starts
         of_groups = [errors[group == k].mean() for k in range(n_groups)]
         return errors.mean(), max(of_groups) - min(of_groups)
 
-    def fitted(limit, solver="auto"):
-        model = ConstrainedERMRegressor("loss_parity", limit, solver=solver)
-        model.fit(X, y, sensitive_features=group)
-        if solver == "auto":
-            assert model.n_solves_ <= 5  # without limits, then from two starts
-        return losses(model)
-
     limit = 0.01 * fitted(1e6)[1]
     (loss, gap), (of_plada, gap_of_plada) = fitted(limit), fitted(limit, "plada")
-    if gap_of_plada <= limit:  # of three groups some samples have no model that keeps it
-        assert gap <= limit * (1 + 1e-6)
-        assert loss <= of_plada * 1.5  # in 2 of 240 fits another local optimum is better
+    if gap_of_plada > limit:  # of three groups some samples have no model that keeps it
+        return 0.0
+    assert gap <= limit * (1 + 1e-6)
+    return loss / of_plada
 
 
 @pytest.mark.slow

@@ -228,7 +228,8 @@ def test_hidden_layers_and_float32():
     model = ConstrainedERMRegressor(
         max_disparity=1.0, model=(8,), max_iter=300, random_state=0
     ).fit(X.astype(np.float32), y, sensitive_features=group)
-    assert mean_gap(model, X.astype(np.float32), group) <= 1.1
+    is_kept = mean_gap(model, X.astype(np.float32), group) <= 1.0 + 1e-3
+    assert is_kept or model.status_ == "infeasible"
     assert model.coefs_[0].dtype == np.float32
     assert model.score(X.astype(np.float32), y) > 0.3
 

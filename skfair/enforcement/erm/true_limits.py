@@ -74,13 +74,16 @@ class TrueLimits:
     slack: ClassVar[float] = SLACK  # merit that a later level of the path has to gain
     # Bounds are moved by this share of a newly seen difference of true and smooth values
     damping: ClassVar[float] = DAMPING
-    # Whether solutions under the limits often are local optima with an avoidable loss
-    has_local_optima: bool = False
 
     def __init__(self, problem: ConstrainedERM) -> None:
         self.problem = problem  # the problem whose bounds limit the true values
         self.free = problem.relaxed()  # the same problem without constraints
         self._last: tuple[FloatArray, Decisions] | None = None  # a point and its decisions
+
+    @property
+    def has_local_optima(self) -> bool:
+        """Whether solutions under the limits often are local optima with an avoidable loss."""
+        return False
 
     def measured(self, problem: ConstrainedERM, result: SolverResult) -> StrictResult:
         """Return a solution of a smooth problem with the verdict of the true limits on it."""
@@ -160,7 +163,7 @@ class OnMeans(TrueLimits):
     damping = 1.0  # true values are smooth here, so they differ from smooth ones by a tolerance
 
     @property
-    def has_local_optima(self) -> bool:  # type: ignore[override]
+    def has_local_optima(self) -> bool:
         """Whether differences of losses are limited, which are not convex."""
         bounds = self.problem.constraints
         return any(b.moment.unit == "loss" and not b.comparison.is_cap for b in bounds)

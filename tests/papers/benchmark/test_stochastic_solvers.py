@@ -125,10 +125,10 @@ def test_switching_equals_the_algorithm():
     solver = replace(
         SSw.paper(), output="last", epsilon=0.05, shrink=0.8, shrink_from=10, n_loss=9, n_per_cell=4
     )
-    result = solver.solve(problem, problem.start(None), max_iter=60, random_state=1)
+    result = solver.solve(problem, problem.start(None), max_iter=150, random_state=1)
     rng, x = np.random.RandomState(1), problem.start(None)
     epsilon, spent = 0.05, {"f": 0.0, "up": 0.0, "low": 0.0}
-    for k in range(60):
+    for k in range(150):
         if k >= 10:
             epsilon *= 0.8
         c = problem.evaluate(x, problem.draw(rng, 0, 4)).constraints[0]
@@ -141,8 +141,7 @@ def test_switching_equals_the_algorithm():
             sign = 1.0 if c > problem.upper[0] else -1.0
             x = x - 0.05 * sign * at.jacobian()[0]
             spent["up" if sign > 0 else "low"] += 0.05
-    assert spent["f"] > 0  # both branches were taken
-    assert spent["up"] + spent["low"] > 0
+    assert min(spent.values()) > 0  # every branch was taken
     assert np.allclose(result.theta, x, rtol=1e-12, atol=1e-14)
     assert result.multipliers[0] == pytest.approx((spent["up"] - spent["low"]) / spent["f"])
 
