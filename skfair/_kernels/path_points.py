@@ -162,13 +162,3 @@ def point_of_sums(gains, directions, effects, wanted, temperatures, clearer, poi
                 trial[j] = point[j] + length * step[j]
     if lowest < decided_cost - clearer:
         point[:] = best
-
-
-@njit(cache=True)
-def points_of_sums(gains, directions, effects, wanted, temperatures, clearer, points, folds):
-    """Move the point of each fold in ``folds`` by :func:`point_of_sums`.
-
-    ``effects``, ``wanted`` and ``points`` have one entry for each fold.
-    """
-    for k in folds:
-        point_of_sums(gains, directions, effects[k], wanted[k], temperatures, clearer, points[k])

@@ -143,14 +143,15 @@ class Certified:
     Attributes
     ----------
     certified_disparity_ : float
-        Upper confidence bound on the disparity in the population. With several constraints, it is
-        the largest of their bounds. It is only available with ``certificate``.
+        Upper confidence bound on the disparity in the population. With several constraints, it
+        bounds the largest of their disparities. It is only available with ``certificate``.
     certified_disparities_ : dict of str to float
         Upper confidence bound on the disparity in the population, for each constraint. It is only
         available with ``certificate``.
     p_value_ : float
-        p-value of the hypothesis that the population violates a limit. With several constraints, it
-        is the largest of their p-values. It is only available with ``certificate``.
+        p-value of the hypothesis that the population violates any limit. Decisions whose gaps were
+        closed on the tested rows have the sum of the p-values of all compared pairs, and refitted
+        models the largest one. It is only available with ``certificate``.
     p_values_ : dict of str to float
         p-value of the hypothesis that the population violates the limit, for each constraint. It is
         only available with ``certificate``.

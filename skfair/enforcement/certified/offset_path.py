@@ -1,10 +1,11 @@
-"""Paths of offsets for two classes, from decisions that are certainly fair to unlimited ones.
+"""A path of offsets for two classes, from decisions that are certainly fair to unlimited ones.
 
-:func:`skfair.estimators.certified.paths.certify` calls :func:`offset_paths` with the rows of all
-folds. It returns the offsets of each step and feature, with one path for each fold. The path of a
-fold is found without the rows of the fold, which then test its steps (``walk.py``). So a bad path
-costs accuracy, but the certificate holds all the same. A decision is *free* if it is made without
-offsets. The *slack* of a point says by how many standard errors its gaps are below their limits.
+:func:`skfair.estimators.certified.paths.certify` calls :func:`offset_path` with the training rows.
+It returns the offsets of each step and feature. The same rows test the steps afterwards
+(``walk.py``), and the test allows for that. A path for each fold, found without the rows of the
+fold, would change nothing: what it leaves in its own fold cancels over the folds. A decision is
+*free* if it is made without offsets. The *slack* of a point says by how many standard errors its
+gaps are below their limits.
 
 A path has two phases, with a transition from one to the other:
 
@@ -60,7 +61,7 @@ N_LAST = (N_NODES - 1) * N_PARTS + 1  # number of steps of the relax phase
 # fits of 12,000 rows), at most 8, and none of 42 fits loses its certificate. With one rate per
 # group it would gain nothing, and 4 of 105 certificates would be lost.
 _FAR = 2.4
-# A fold makes the transition if its gaps come nearer to their limits by this many standard errors.
+# There is a transition if gaps come nearer to their limits by this many standard errors.
 _NEARER = 1.0
 # Number of standard errors by which steps of the shrink phase should be below limits on several
 # rates. Steps that are nearer are tried again.
@@ -80,67 +81,61 @@ def near_rows(cells: IntArray, chances: FloatArray) -> IntArray:
     return cells * n_steps + (chances / _WIDTH).astype(np.int64)
 
 
-def offset_paths(rows: PathRows) -> FloatArray:
-    """Return the offsets of the second decision, shape (n_folds, n_steps, n_features).
+def offset_path(rows: PathRows) -> FloatArray:
+    """Return the offsets of the second decision, shape (n_steps, n_features).
 
     The last step has no offsets if the free decisions have gaps below the limits. The relax phase
-    has the same number of steps in all paths.
+    always has N_LAST steps.
     """
     solver = GapSolver(rows)
     relaxed = _by_slack if solver.has_several else _by_gaps
-    start, second = relaxed(solver, solver.selection_rates(solver.nothing))
+    start, second = relaxed(solver, solver.selection_rate(solver.nothing))
     if rows.from_few is not None:  # another number of selected rows may be better, or close gaps
         other_start, others = relaxed(solver, None)
-        slack, most = (float(solver.slack(point).mean()) for point in (start, other_start))
+        slack, most = solver.slack(start), solver.slack(other_start)
         is_nearer = most - slack > _NEARER or slack < _FAR + rows.surer <= most
         # The utilities of both ways are compared in the middle of the relax phase.
         if is_nearer or _is_worth_more(rows, others[N_LAST // 2], second[N_LAST // 2]):
             start, second = other_start, others
     first: list[FloatArray] = []
-    is_far = solver.has_several and float(solver.slack(start).mean()) >= _FAR + rows.surer
+    is_far = solver.has_several and solver.slack(start) >= _FAR + rows.surer
     if rows.from_few is not None and _can_shrink(rows.rates) and not is_far:
-        first, end = _shrunk(solver, solver.selection_rates(start))
+        first, end = _shrunk(solver, solver.selection_rate(start))
         if solver.has_several:  # limits on several rates need smaller steps in the later half
             half = len(first) // 2
             first = [*first[:half], *_between(first[half:])]
         first += _transition(solver, end, start)
-    return np.stack([*first, *second], axis=1)
+    return np.stack([*first, *second])
 
 
 def _is_worth_more(rows: PathRows, offsets: FloatArray, others: FloatArray) -> bool:
     """Whether ``offsets`` have more expected utility than ``others``, by over a standard error.
 
-    Both are (n_folds, n_features). The rows of a fold are decided by the offsets of the fold, which
-    were found without these rows. Like :func:`starts_with_few`, this sees all rows, but neither
-    outcomes nor rates of groups, so it does not choose decisions that look fair.
+    Both are (n_features,).
     """
     weights = rows.rates.weights / rows.rates.weights.sum()
-    taken, left = (
-        rows.gains > np.asarray(rows.shares @ of_fold.T)[np.arange(rows.folds.size), rows.folds]
-        for of_fold in (offsets, others)
-    )
+    taken, left = (rows.gains > np.asarray(rows.shares @ own) for own in (offsets, others))
     error = np.linalg.norm(weights * np.sqrt(rows.squares) * (taken != left))
     return bool(weights @ (rows.gains * taken - rows.gains * left) > error)
 
 
-def _by_gaps(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, list[FloatArray]]:
+def _by_gaps(solver: GapSolver, share: float | None) -> tuple[FloatArray, list[FloatArray]]:
     """Return the point where the relax phase begins, and the offsets of its steps.
 
-    Gaps grow up to their limits. Each step selects ``share`` (n_folds,) of the rows, or any number
-    if it is None.
+    Gaps grow up to their limits. Each step selects ``share`` of the rows, or any number if it is
+    None.
     """
     nodes: list[FloatArray] = []
     point = solver.nothing
     for gap in GAPS[::-1]:  # small offsets come first, so that points stay near free ones
         window = solver.targets(gap)
         point = solver.solve(point, window, share, TEMPERATURES if not nodes else _LAST)
-        offsets = solver.offsets(point)
-        offsets[solver.is_free(window)] = 0.0  # gaps are below the limits without offsets
-        nodes.append(offsets)
+        is_free = solver.is_free(window)  # gaps are below the limits without offsets
+        nodes.append(solver.offsets(solver.nothing if is_free else point))
     return point, _between(nodes[::-1])
 
 
-def _by_slack(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, list[FloatArray]]:
+def _by_slack(solver: GapSolver, share: float | None) -> tuple[FloatArray, list[FloatArray]]:
     """Return the point where the relax phase begins, and the offsets of its steps.
 
     The steps lie on straight lines between nodes. This function is for groups with several rates:
@@ -149,78 +144,70 @@ def _by_slack(solver: GapSolver, share: FloatArray | None) -> tuple[FloatArray, 
     below its limit. A node is kept only if its slack is larger than that of all earlier ones.
     ``share`` is as in :func:`_by_gaps`.
     """
-    point = solver.nothing
-    most = np.full(len(point), -np.inf)
-    nodes: list[list[FloatArray]] = [[] for _ in point]
+    point, most = solver.nothing, -np.inf
+    nodes: list[FloatArray] = []
     slacks = np.linspace(SLACKS[0], SLACKS[-1] + solver.rows.surer, N_NODES)
     for slack in slacks:  # small offsets come first, so that points stay near free ones
         window = solver.window(point, slack)
         warmth = TEMPERATURES if slack == slacks[0] else _LAST
-        points = solver.solve(point, window, share, warmth)
-        points[solver.is_free(window)] = 0.0
-        reached = solver.slack(points)
-        point = np.where((reached > most)[:, None], points, point)
-        offsets = solver.offsets(point)
-        for k in np.flatnonzero(reached > most):
-            nodes[k].append(offsets[k])
-        most = np.maximum(most, reached)
-    evenly = [_evenly(along[::-1], N_LAST) for along in nodes]
-    return point, [*np.stack(evenly, axis=1)]
+        is_free = solver.is_free(window)
+        trial = solver.nothing if is_free else solver.solve(point, window, share, warmth)
+        reached = solver.slack(trial)
+        if reached > most:
+            point, most = trial, reached
+            nodes.append(solver.offsets(point))
+    return point, [*_evenly(nodes[::-1], N_LAST)]
 
 
-def _shrunk(solver: GapSolver, full: FloatArray) -> tuple[list[FloatArray], FloatArray]:
+def _shrunk(solver: GapSolver, full: float) -> tuple[list[FloatArray], FloatArray]:
     """Return the offsets of the steps of the shrink phase, and the point of the last step.
 
-    ``full`` (n_folds,) is the share of selected rows at which the relax phase begins.
+    ``full`` is the share of selected rows at which the relax phase begins.
     """
-    rows, points = solver.rows, solver.nothing.copy()
+    rows, point = solver.rows, solver.nothing.copy()
     first: list[FloatArray] = []
     no_gap = solver.targets(0.0)
     for share in SHARES:
-        wanted = share * full if rows.from_few else 1 - share * (1 - full)
+        wanted = float(share * full if rows.from_few else 1 - share * (1 - full))
         if not first:  # the first point starts from a common threshold
-            points[:, -1] = [
-                np.quantile(rows.gains[rows.folds != k], 1 - share)
-                for k, share in enumerate(wanted)
-            ]
-        window = solver.window(points, _SAFE + rows.surer) if solver.has_several else no_gap
-        points = solver.solve(points, window, wanted, _LAST)
+            point[-1] = np.quantile(rows.gains, 1 - wanted)
+        window = solver.window(point, _SAFE + rows.surer) if solver.has_several else no_gap
+        point = solver.solve(point, window, wanted, _LAST)
         # A point may need higher temperatures, if the threshold is far from all rows of a group and
         # soft decisions have no slope there. It may need lower ones, if many scores are nearly
         # equal. The first point is always searched again, because later ones start from it.
-        missed = solver.misses(points, window, wanted)
-        most = _COARSE if first else 0.0
-        if missed.max() > most:
-            other = solver.solve(points, window, wanted, _THOROUGH, missed > most)
-            is_better = solver.misses(other, window, wanted) < missed
-            points = np.where(is_better[:, None], other, points)
+        missed = solver.misses(point, window, wanted)
+        if missed > (_COARSE if first else 0.0):
+            other = solver.solve(point, window, wanted, _THOROUGH)
+            if solver.misses(other, window, wanted) < missed:
+                point = other
         if solver.has_several:
-            points = _with_slack(solver, points, wanted)
-        first.append(solver.offsets(points))
-    return first, points
+            point = _with_slack(solver, point, wanted)
+        first.append(solver.offsets(point))
+    return first, point
 
 
 def _transition(solver: GapSolver, low: FloatArray, high: FloatArray) -> list[FloatArray]:
     """Return the offsets of the steps between two points, without those of the points.
 
-    Folds whose gaps do not come nearer to their limits stay at the first point, because between two
-    points gaps may be larger than at both.
+    If gaps do not come nearer to their limits, all steps are those of the first point, because
+    between two points gaps may be larger than at both.
     """
     comes_nearer = solver.slack(low) - solver.slack(high) >= _NEARER
-    end = np.where(comes_nearer[:, None], high, low)
+    end = high if comes_nearer else low
     return _between([solver.offsets(low), solver.offsets(end)], N_TRANSITION)[1:-1]
 
 
-def _with_slack(solver: GapSolver, point: FloatArray, share: FloatArray) -> FloatArray:
-    """Return points with a slack that is larger by 1, for the folds in which such points are found.
+def _with_slack(solver: GapSolver, point: FloatArray, share: float) -> FloatArray:
+    """Return a point with a slack that is larger by 1, if such a point is found.
 
-    Folds that are far enough below their limits keep their points.
+    A point that is far enough below its limits is returned as it is.
     """
     slack = solver.slack(point)
-    window = solver.window(point, slack[:, None] + 1.0)
-    is_near = slack < _SAFE + solver.rows.surer
-    other = solver.solve(point, window, share, _LAST, is_near)
-    return np.where((solver.slack(other) > slack)[:, None], other, point)
+    if slack >= _SAFE + solver.rows.surer:
+        return point
+    other = solver.solve(point, solver.window(point, slack + 1.0), share, _LAST)
+    return other if solver.slack(other) > slack else point
 
 
 def starts_with_few(
@@ -237,7 +224,7 @@ def starts_with_few(
     larger expected utility of the last certified step. If both are equal, the path begins with few
     of the rarer decision.
 
-    The choice sees all rows, but it does not choose steps that look fair. It uses the numbers of
+    The choice does not prefer steps that look fair. It uses the numbers of
     rows, expected utility and the pooled rates of groups under a common threshold. If groups have
     equal rates, a pooled rate is uncorrelated with each difference of rates: the covariance of
     (n_1 r_1 + n_2 r_2) / n with r_1 - r_2 is r (1 - r) / n - r (1 - r) / n. If their rates differ
@@ -295,7 +282,7 @@ def _between(nodes: list[FloatArray], n: int = N_PARTS) -> list[FloatArray]:
 def _evenly(nodes: list[FloatArray], n: int) -> FloatArray:
     """Return n steps at equal distances on the straight lines from node to node.
 
-    Used if folds have different numbers of nodes, but need equally many steps.
+    Used because paths have different numbers of nodes, but need equally many steps.
     """
     at = np.linspace(0, len(nodes) - 1, n)
     left = np.minimum(at.astype(np.int64), max(len(nodes) - 2, 0))

@@ -1,4 +1,4 @@
-"""Certified decisions of a classifier: a path of offsets for each fold, tested on its rows.
+"""Certified decisions of a classifier: a path of offsets, tested on out-of-fold decisions.
 
 :class:`skfair.classification.FairDecisionClassifier` calls :func:`certify` in place of
 :func:`skfair.estimators.decisions.solve.search` if limits are to be certified for the population.
@@ -9,19 +9,18 @@ certainly fair decisions to decisions without limits. A step holds the offsets o
 *feature* is a combination of group, stratum and true class. A row gets the class of the largest
 expected utility minus offset (:mod:`skfair.enforcement.decisions.shares`).
 
-The path of a fold is found on the other folds. Step j of all paths together is judged on the
-decisions of every row, made by the model and the path of its fold. So no row is judged by a model
-that was fitted on it, or by a path that was found on it. One dependence remains: while the path of
-a fold is found, the rows of the other folds are scored by models that have seen this fold. A model
-for each pair of folds would avoid this, but needs three times as many fits. It is not needed,
-because failures stay within 5%.
+The path is found on the out-of-fold probabilities of all rows, and the same rows test it. Each row
+gets the decision of the model that has not seen it. The test knows that the path closed the gaps on
+these rows (``RowRates.is_equalised``). A path for each fold, found on the other folds, would be no
+safeguard: what it leaves in its own fold cancels over the folds, so that the tested gaps are the
+same to first order. Certificates failed as often, and took 1.4 times as long.
 
-With two classes the paths come from :mod:`skfair.enforcement.certified.offset_path`. With several
-classes, each against the rest, a step satisfies a rising share of the limits on the rows on which
-it was found. (With two classes that would lose 1.5 points of accuracy: 120 fits, n=3,000.)
+With two classes the path comes from :mod:`skfair.enforcement.certified.offset_path`. With several
+classes, each against the rest, a step satisfies a rising share of the limits on the rows. (With two
+classes that would lose 1.5 points of accuracy: 120 fits, n=3,000.)
 
-The test is about each model with its path, but predictions come from the mean of the models and
-the mean of the paths. Their rates may differ. Boosted trees of different folds are certain of
+The test is about the models of the folds, but predictions come from their mean. Its rates may
+differ. Boosted trees of different folds are certain of
 different people, and if few people are selected the mean selects fewer (Adult, n=5000: 0.4% of the
 people instead of 0.9%, and a gap of 0.06 instead of 0.01). In other cases its gaps are larger by
 half a standard error. So the chosen step is the last certified one at which the rates of the folds,
@@ -52,7 +51,7 @@ from skfair.enforcement.certified.gap_solver import PathRows
 from skfair.enforcement.certified.offset_path import (
     full_step,
     near_rows,
-    offset_paths,
+    offset_path,
     starts_with_few,
 )
 from skfair.enforcement.certified.walk import (
@@ -86,8 +85,10 @@ from skfair.groups.training_data import TrainingData
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 
-# Paths are found, and the mean is compared with the models of folds, on at most this many rows.
+# The path is found, and the mean is compared with the models of folds, on at most this many rows.
 MOST_ROWS = 20_000
+# Merging the two smallest groups is advised if it saves more than a third of the people needed.
+_MUCH_LESS = 2 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +111,7 @@ class Folds:
     room: float
 
     def by_all(self, part: IntArray | slice) -> Iterator[tuple[FloatArray, Shares]]:
-        """Yield probabilities and shares of some rows by each model, then by the mean of models.
-
-        The order is the one of the paths, with the mean path last.
-        """
+        """Yield probabilities and shares of some rows by each model, then by the mean of models."""
         X = _safe_indexing(self.X, part)
         chances = [chances_of(model, X, self.rows.classes) for model in self.models]
         if len(chances) < len(self.splits):  # a model that was passed fitted is used for all folds
@@ -152,16 +150,16 @@ class Folds:
         gains = chances @ (self.strict.utility[:, 1] - self.strict.utility[:, 0])
         return np.asarray(gains[:, None] - np.asarray(shares @ path[..., 1].T))
 
-    def cut(self, paths: FloatArray, thresholds: FloatArray) -> FloatArray:
-        """Return paths (..., n_steps, n_features, 2) with higher thresholds, one for each step.
+    def cut(self, path: FloatArray, thresholds: FloatArray) -> FloatArray:
+        """Return a path (n_steps, n_features, 2) with higher thresholds, one for each step.
 
         The margin of every row falls by the threshold of the step. It is added to the offsets of
         all features of one attribute, because the shares of a row in these add up to 1.
         """
         # Features are numbered group by group, so the features of the first attribute come first.
-        everyone = np.arange(paths.shape[-2]) < 2 * self.rows.n_strata * self.rows.groups.offsets[1]
+        everyone = np.arange(path.shape[1]) < 2 * self.rows.n_strata * self.rows.groups.offsets[1]
         added = thresholds[:, None] * everyone
-        return np.asarray(paths + np.stack([np.zeros_like(added), added], axis=-1))
+        return np.asarray(path + np.stack([np.zeros_like(added), added], axis=-1))
 
 
 def certify(
@@ -181,10 +179,7 @@ def certify(
     strict = StrictEvaluation.of(problem.fair, rows.codes, rows.weights, goal.utility)
     rates = row_rates(strict.rates.constraints, rows.codes, rows.weights, data.units)
     rates = rates.against(certificate.shift)
-    # The test takes paths as given, but they vary with the rows, too. Each path was found on K - 1
-    # of K folds, so in the test a row counts as (K - 1) / K rows. If rows counted fully, 8 of 100
-    # fits failed on Adult (n=5000, groups not used).
-    rates = replace(rates, precision=(len(splits) - 1) / len(splits))
+    rates = replace(rates, is_equalised=True)
     groups = joint = None
     if not spec.group_aware:
         groups, joint = fits.fit_groups(fits.chances)
@@ -203,7 +198,12 @@ def certify(
     attributes, offsets, predicted = _last_certified(folds, check_random_state(spec.random_state))
     changes = rows.changes(fits.own, free, predicted, first_rows=data.first_rows)
     if attributes["status_"] == "certified" and wanted is None:
-        warn_of_changes(changes, rows.codes, rows.weights, objective=goal.name)
+        remedy = "Pass selection_rate='as before' to keep the share of all rows, or raise"
+        if more := _more_people(folds, fits.own):
+            remedy = (
+                f"At the share that the model itself selects, {more}. The alternative is to raise"
+            )
+        warn_of_changes(changes, rows.codes, rows.weights, objective=goal.name, remedy=remedy)
     return {
         "changes_": changes,
         **decider_attributes(rows, fits.models, groups, goal.utility, offsets, draws),
@@ -220,22 +220,20 @@ def _last_certified(
 ) -> tuple[dict[str, Any], FloatArray, IntArray]:
     """Choose the last certified step; return attributes, the offsets, and decisions of the rows.
 
-    The offsets are those of the mean path, for new rows. The decisions of the training rows are
-    made by models and paths that have not seen them. All steps up to the last one that passes are
-    certified together, so any of them may be chosen. If no step can be chosen, the status is
-    "no_solution", and the first step is returned, whose decisions are the fairest.
+    The offsets are for new rows, and for the mean of the models. The returned decisions of the
+    training rows are out-of-fold decisions. All steps up to the last one that passes are certified
+    together, so any of them may be chosen. If no step can be chosen, the status is "no_solution",
+    and the first step is returned, whose decisions are the fairest.
     """
     strict, rates, is_pair = folds.strict, folds.rates, folds.strict.n_classes == 2
     codes, weights, shares = folds.rows.codes, folds.rows.weights, folds.shares
     confidence, wanted = folds.confidence, folds.wanted
-    paths = (_of_two if is_pair else _of_several)(folds, shares, rng)
-    decisions = np.empty((codes.size, paths.shape[1]), bool if is_pair else np.int64)
-    for path, (_, test) in zip(paths, folds.splits, strict=True):
-        decisions[test] = folds.decide(folds.chances[test], shares[test], path)
+    path = (_of_two if is_pair else _of_several)(folds, shares, rng)
+    decisions = folds.decide(folds.chances, shares, path)
     walked = walk(rates, decisions, confidence)
     n_passed = walked.step + 1  # ``walked.step`` is -1 if the first step fails
     # ``chosen`` is the last passed step at which the mean satisfies the limits, too, or -1.
-    mean, changes, by_mean = _by_mean(folds, paths[:, : max(n_passed, 1)])
+    mean, changes, by_mean = _by_mean(folds, path[: max(n_passed, 1)])
     chosen = last_satisfied(rates, decisions[:, :n_passed], changes[:, :n_passed], confidence)
     # Steps are visited one at a time, because the decisions of all steps as 64-bit numbers would
     # take more memory than X.
@@ -255,9 +253,9 @@ def _last_certified(
     else:
         is_useless = not wanted[0] - folds.room <= by_folds[1] <= wanted[1] + folds.room
     is_certified = chosen >= 0 and not is_useless
-    step = chosen if is_certified else full_step(paths.shape[1]) if is_pair else 0
-    reason = "" if is_certified else _warn(folds, decisions[:, step], step, walked, chosen >= 0)
+    step = chosen if is_certified else full_step(len(path)) if is_pair else 0
     labels, free = decisions[:, step].astype(np.int64), decided(folds.chances @ strict.utility)
+    reason = "" if is_certified else _warn(folds, labels, free, walked, chosen >= 0)
     attributes = {
         "status_": "certified" if is_certified else "no_solution",
         "_reason": reason,
@@ -274,14 +272,14 @@ def _last_certified(
         "method_": "path",
         "price_of_fairness_": strict.utility_of(free) - utility[step],
     }
-    return attributes, (mean if step < len(mean) else paths.mean(axis=0))[step], labels
+    return attributes, (mean if step < len(mean) else path)[step], labels
 
 
 @one_blas_thread
 def _of_two(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatArray:
-    """Return the paths of two classes, (n_folds, n_steps, n_features, 2).
+    """Return the path of two classes, (n_steps, n_features, 2).
 
-    The offsets of the first class are 0. If a share of selected rows is asked for, the paths are
+    The offsets of the first class are 0. If a share of selected rows is asked for, the path is
     found around the threshold that selects it, and then every step gets its own threshold on the
     out-of-fold margins, so that it selects that share.
     """
@@ -296,9 +294,6 @@ def _of_two(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatAr
         strata = folds.rows.strata
         cells = of_rows.cells(None if strata is None else strata.codes, folds.rows.n_strata).codes
         alike = near_rows(cells, folds.chances[:, 1])
-    of_fold = np.zeros(n, np.int64)
-    for k, (_, test) in enumerate(folds.splits):
-        of_fold[test] = k
     some: IntArray | slice = slice(None)
     if n > MOST_ROWS:
         some = np.sort(rng.choice(n, MOST_ROWS, replace=False))
@@ -315,20 +310,17 @@ def _of_two(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatAr
         n_kinds,
         np.arange(of_rows.offsets[1] * n_kinds),
         from_few,
-        of_fold[some],
         None if alike is None else alike[some],
         (folds.chances @ (utility[:, 1] - utility[:, 0]) ** 2)[some],
         max(float(special.ndtri(folds.confidence) - special.ndtri(0.95)), 0.0),
     )
-    second = offset_paths(rows)
-    paths = np.stack([np.zeros_like(second), second], axis=-1)
+    second = offset_path(rows)
+    path = np.stack([np.zeros_like(second), second], axis=-1)
     if wanted is not None:
-        paths = folds.cut(paths, np.full(paths.shape[1], threshold))
-        margins = np.empty((n, paths.shape[1]))
-        for path, (_, test) in zip(paths, folds.splits, strict=True):
-            margins[test] = folds.margins(folds.chances[test], shares[test], path)
-        paths = folds.cut(paths, _thresholds(margins, weights, *wanted))
-    return paths
+        path = folds.cut(path, np.full(len(path), threshold))
+        margins = folds.margins(folds.chances, shares, path)
+        path = folds.cut(path, _thresholds(margins, weights, *wanted))
+    return path
 
 
 def _thresholds(
@@ -358,83 +350,98 @@ def _thresholds(
 
 @one_blas_thread
 def _of_several(folds: Folds, shares: Shares, rng: np.random.RandomState) -> FloatArray:
-    """Return the offsets of the folds, (n_folds, n_steps, n_features, n_classes).
+    """Return the path of several classes, (n_steps, n_features, n_classes).
 
     The last step has no offsets. It passes if the decisions of the models satisfy the limits.
     """
     strict, rows = folds.strict, folds.rows
     n_classes, offsets = strict.n_classes, rows.groups.offsets
     features = Features(rows.groups.n_groups, rows.n_strata, n_classes, np.arange(offsets[1]))
-    values = folds.chances @ strict.utility
-    paths = np.zeros((len(folds.splits), len(SHARES) + 1, features.size, n_classes))
-    seed = rng.randint(np.iinfo(np.int32).max)
-    for path, (_, test) in zip(paths, folds.splits, strict=True):
-        others = np.ones(rows.codes.size, bool)
-        others[test] = False
-        fitted_on, of_fold = np.flatnonzero(others), check_random_state(seed)
-        if fitted_on.size > MOST_ROWS:
-            fitted_on = np.sort(of_fold.choice(fitted_on, MOST_ROWS, replace=False))
+    values, kinds, some = folds.chances @ strict.utility, rows.kinds, rows.codes.size
+    if some > MOST_ROWS:
+        part = np.sort(rng.choice(some, MOST_ROWS, replace=False))
         bound = [
-            replace(limited, bound=limited.bound.refitted(fitted_on, rows.counts))
+            replace(limited, bound=limited.bound.refitted(part, rows.counts))
             for limited in strict.rates.constraints
         ]
-        columns = rows.codes[fitted_on], rows.counts[fitted_on]
-        whole = StrictEvaluation.of(bound, *columns, strict.utility)
-        search = OffsetSearch(
-            whole,
-            features,
-            rows.kinds[fitted_on],
-            values[fitted_on],
-            shares[fitted_on],
-            check_random_state(seed),
-        )
-        # The loop goes from the whole limits to small shares, so that each search starts from the
-        # offsets of the previous one and stays near the decisions without limits.
-        for step, share in reversed(list(enumerate(SHARES))):
-            search = search.under(replace(whole, rates=whole.rates.scaled(share)))
-            path[step] = search.search().offsets
-    return paths
+        columns = rows.codes[part], rows.counts[part]
+        strict = StrictEvaluation.of(bound, *columns, strict.utility)
+        values, shares, kinds = values[part], shares[part], kinds[part]
+    search = OffsetSearch(strict, features, kinds, values, shares, rng)
+    path = np.zeros((len(SHARES) + 1, features.size, n_classes))
+    # The loop goes from the whole limits to small shares, so that each search starts from the
+    # offsets of the previous one and stays near the decisions without limits.
+    for step, share in reversed(list(enumerate(SHARES))):
+        search = search.under(replace(strict, rates=strict.rates.scaled(share)))
+        path[step] = search.search().offsets
+    return path
 
 
 @one_blas_thread
-def _by_mean(folds: Folds, paths: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Compare the decisions of the mean model and mean path with those of each fold.
+def _by_mean(folds: Folds, path: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Compare the decisions of the mean model with those of the model of each fold.
 
     Returns three things:
 
-    - the mean path; if a share of selected rows is asked for, it includes thresholds at which it
-      selects as many rows as the folds do on average,
+    - the path of the mean model; if a share of selected rows is asked for, its thresholds select as
+      many rows as the folds do on average,
     - the difference of each rate between the mean and the folds, (n_rates, n_steps),
     - the share of the rows that get each class from the mean, (n_classes, n_steps).
     """
-    rates, n, mean = folds.rates, folds.rows.codes.size, paths.mean(axis=0)
+    rates, n = folds.rates, folds.rows.codes.size
     rows: IntArray | slice = slice(None)
     if n > MOST_ROWS:
         rows = np.linspace(0, n - 1, MOST_ROWS).astype(np.int64)
         rates = rates.part(rows)
         rates = replace(rates, weights=rates.weights / rates.weights.sum())
     by_folds: list[NDArray[Any]] = []
-    for (chances, shares), path in zip(folds.by_all(rows), [*paths, mean], strict=True):
-        if len(by_folds) == len(paths) and folds.wanted is not None:  # the last round, for the mean
+    for chances, shares in folds.by_all(rows):
+        if len(by_folds) == len(folds.splits) and folds.wanted is not None:  # the mean, at last
             share = np.mean([rates.weights @ selected for selected in by_folds], axis=0)
-            margins = folds.margins(chances, shares, mean)
-            path = mean = folds.cut(mean, _thresholds(margins, rates.weights, share, share))
+            margins = folds.margins(chances, shares, path)
+            path = folds.cut(path, _thresholds(margins, rates.weights, share, share))
         by_folds.append(folds.decide(chances, shares, path))
     of_mean = by_folds.pop()
     gained = [rates.gained(labels, rates.weights) for labels in (of_mean, *by_folds)]
     total = rates.totals()[:, None]
     changes = (gained[0] - np.mean(gained[1:], axis=0)) / np.where(total > 0, total, 1.0)
     by_mean = [rates.weights @ (of_mean == k) for k in range(folds.strict.n_classes)]
-    return mean, changes, np.stack(by_mean)
+    return path, changes, np.stack(by_mean)
 
 
-def _warn(folds: Folds, decisions: NDArray[Any], step: int, walked: Walked, is_within: bool) -> str:
+def _more_people(folds: Folds, decisions: NDArray[Any]) -> str:
+    """Return how many more people the limits take at the rates of decisions; "" if these do.
+
+    It also says if far fewer people do once the two smallest groups count as one.
+    """
+    groups, n = folds.rows.groups, n_people(decisions.size, folds.rates.units)
+    needed = people_needed(folds.rates, decisions, folds.confidence)
+    if needed <= n:
+        return ""
+    text = f"about {needed - n} more people are needed"
+    if groups.n_attributes == 1 and groups.n_groups > 2:
+        smallest = np.argsort(groups.counts, kind="stable")[:2].tolist()
+        fewer = people_needed(folds.rates, decisions, folds.confidence, smallest)
+        if fewer - n < _MUCH_LESS * (needed - n):
+            rest = f"about {fewer - n}" if fewer > n else "none"
+            names = " and ".join(repr(groups.names[k]) for k in smallest)
+            text += f", or {rest} if the smallest groups {names} are merged"
+    return text
+
+
+def _warn(
+    folds: Folds,
+    decisions: IntArray,  # the fairest decisions
+    free: IntArray,  # the decisions without limits
+    walked: Walked,
+    is_within: bool,
+) -> str:
     """Warn that nothing was certified, with the reason and advice; return the reason.
 
     ``is_within`` says whether the mean satisfies the limits at some certified step. Such steps were
     refused for another reason.
     """
-    n, rates = n_people(decisions.size, folds.rates.units), folds.rates
+    rates = folds.rates
     advice = "More people, or a smoother model, may help."
     limits = sorted({float(rates.after_shift(peers.limit)) for peers in rates.compared})
     if is_within and folds.wanted is not None:
@@ -443,6 +450,8 @@ def _warn(folds: Folds, decisions: NDArray[Any], step: int, walked: Walked, is_w
     elif is_within:
         reason = "those that do are nearly the same decision for everybody, or worth no more"
         advice = "More people, a larger max_disparity, or columns that say more, may help."
+        if more := _more_people(folds, free):
+            advice = f"At the share that decisions without limits select, {more}."
     elif walked.step >= 0:
         reason = (
             "the models of the folds satisfy it, but their mean, which predicts, selects other "
@@ -450,10 +459,9 @@ def _warn(folds: Folds, decisions: NDArray[Any], step: int, walked: Walked, is_w
         )
     else:
         reason = "what can be shown of the fairest ones exceeds a limit"
-        needed = people_needed(rates, decisions, folds.confidence)
         advice = "The rows at hand may do with a larger max_disparity or a lower confidence."
-        if needed > 1.1 * n:
-            advice = f"About {needed - n} more people (with groups in the same shares) are needed."
+        if more := _more_people(folds, decisions):
+            advice = f"With groups in the same shares, {more}."
     people = said_people(decisions.size, rates.units)
     warn_user(
         f"With {people} no decisions were found of which it can be shown, at a confidence of "

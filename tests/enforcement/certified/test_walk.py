@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import sparse
 
 from skfair import metrics
 from skfair.enforcement.certified.walk import (
@@ -16,7 +16,7 @@ from skfair.enforcement.certified.walk import (
     walk,
 )
 from skfair.groups.row_units import read_units
-from skfair.metrics.two_rates import both_ways
+from skfair.metrics.two_rates import both_ways, melded, score
 from tests.seeds import generator
 
 
@@ -180,28 +180,67 @@ def test_disparities_are_measured_ones_whatever_the_limits():
     assert walk(both, selected[:, None], 0.95).disparities[0] == pytest.approx(max(measured))
 
 
+@pytest.mark.parametrize("n_groups", [2, 3, 5])
+@pytest.mark.parametrize("n", [60, 3000])
+def test_p_values_of_decisions_equalised_on_the_tested_rows_add_up(n_groups, n):
+    """Those of all pairs, in both directions; with small groups by the melded test."""
+    groups = np.arange(n) % n_groups
+    selected = decisions(groups, [0.3] * n_groups)
+    rates = replace(rates_of(groups, 0.2), is_equalised=True)
+    hits = np.bincount(groups, selected[:, 0])
+    rows = np.bincount(groups)
+    test = melded if n // n_groups < 30 else score
+    total = sum(
+        float(test(hits[i], rows[i], hits[j], rows[j], 0.2, False)[0])
+        for i in range(n_groups)
+        for j in range(n_groups)
+        if i != j
+    )
+    walked = walk(rates, selected, 0.95)
+    assert walked.p_values[0] == pytest.approx(min(total, 1.0), abs=1e-5)
+    largest = walk(replace(rates, is_equalised=False), selected, 0.95).p_values[0]
+    assert walked.p_values[0] >= largest - 0.02  # the melded test is a little more careful
+
+
+@pytest.mark.parametrize("is_equalised", [False, True])
+@pytest.mark.parametrize("limits", [(0.1, 0.1), (0.05, 0.2)])
+def test_bounds_are_within_common_limits_where_p_values_are_below_the_level(limits, is_equalised):
+    first, second = GROUPS % 2, np.arange(GROUPS.size) % 2
+    both = two_attributes(first, second, limits)
+    both = replace(
+        both,
+        is_equalised=is_equalised,
+        compared=tuple(
+            peers._replace(constraint=name) for peers, name in zip(both.compared, "ab", strict=True)
+        ),
+    )
+    for gap in (0.0, 0.02, 0.04, 0.06, 0.08):
+        selected = decisions(first + second, [0.3, 0.3 + gap, 0.3 + 2 * gap])
+        walked = walk(both, selected, 0.95)
+        for name, limit in zip("ab", limits, strict=True):
+            p_value, bound = walked.by_constraint[name][:, 0]
+            assert (p_value <= 0.05) == (bound <= limit)
+            assert walked.p_values[0] >= p_value
+            assert walked.bounds[0] >= bound - 1e-5
+        if len(set(limits)) == 1:
+            assert (walked.p_values[0] <= 0.05) == (walked.bounds[0] <= limits[0])
+
+
 @pytest.mark.parametrize("change", [0.0, 0.02, 0.04, 0.06])
 def test_the_mean_keeps_limits_whose_p_values_add_up_to_twice_the_level(change):
     first, second = GROUPS % 2, np.arange(GROUPS.size) % 2
-    both = two_attributes(first, second, (0.1, 0.1))
+    both = replace(two_attributes(first, second, (0.1, 0.1)), is_equalised=True)
     selected = decisions(first + second, [0.3, 0.33, 0.36])
     # As if more of both groups with number 1 were selected.
     changes = change * np.array([0.0, 1.0, 0.0, 1.0])[:, None]
     share = shares_of(both, selected[:, 0]) + changes[:, 0]
     p_value = 0.0
     for start, groups in ((0, first), (2, second)):
-        hits = [round(share[start + g] * (groups == g).sum()) for g in (0, 1)]
-        labels = [np.arange((groups == g).sum()) < hits[g] for g in (0, 1)]
-        sides = np.repeat([0, 1], [one.size for one in labels])
-        p_value += metrics.disparity_test(
-            "demographic_parity",
-            None,
-            np.concatenate(labels).astype(int),
-            sensitive_features=sides,
-            max_disparity=0.1,
-            method="melded",
-        ).p_value
-    for level in (0.4 * p_value, 0.6 * p_value):
+        rows = np.bincount(groups)
+        hits = share[start : start + 2] * rows
+        for i, j in ((0, 1), (1, 0)):
+            p_value += float(score(hits[i], rows[i], hits[j], rows[j], 0.1, False)[0])
+    for level in (0.49 * p_value, 0.51 * p_value):
         if level < 0.5:
             found = last_satisfied(both, selected, changes, 1 - level)
             assert (found == 0) == (2 * level > p_value)
@@ -227,14 +266,36 @@ def test_counts_of_all_rows_are_not_above_one():
     assert np.isfinite(walk(rates, np.ones((30_011, 2), dtype=bool), 0.95).bounds).all()
 
 
-def test_with_as_many_people_as_are_said_to_be_needed_the_test_mostly_succeeds():
-    """In 80% of all samples, or nearly so where the counts are rounded."""
-    few = np.tile([0, 1], 100)
-    needed = people_needed(rates_of(few), exactly(few, [0.3, 0.3])[:, 0], 0.95)
-    assert 200 < needed < 2000
-    samples = generator(2).random((needed, 400)) < 0.3
-    passed = walk(rates_of(np.arange(needed) % 2), samples, 0.95).p_values <= 0.05
-    assert stats.binom.ppf(1e-7, 400, 0.75) <= passed.sum() <= stats.binom.isf(1e-7, 400, 0.85)
+@pytest.mark.parametrize("is_equalised", [False, True])
+@pytest.mark.parametrize("n_groups", [2, 4])
+def test_as_many_people_as_are_said_to_be_needed_show_the_limit_of_equal_rates(
+    n_groups, is_equalised
+):
+    few = np.tile(np.arange(n_groups), 100)
+
+    def rates_with(n_people):
+        rates = rates_of(np.arange(n_people) % n_groups)
+        return replace(rates, is_equalised=is_equalised)
+
+    rates = replace(rates_of(few), is_equalised=is_equalised)
+    needed = people_needed(rates, exactly(few, [0.3] * n_groups)[:, 0], 0.95)
+    assert 200 < needed < 4000
+    for factor, is_shown in ((1.1, True), (0.9, False)):
+        n = round(factor * needed)
+        shown = walk(rates_with(n), exactly(np.arange(n) % n_groups, [0.3] * n_groups), 0.95)
+        assert (shown.p_values[0] <= 0.05) == is_shown
+
+
+def test_fewer_people_are_needed_if_small_groups_are_merged():
+    """As many as for three groups of these sizes."""
+    groups = np.repeat([0, 1, 2, 3], [500, 400, 60, 40])
+    merged = np.minimum(groups, 2)
+    needed = []
+    for own, pair in ((groups, ()), (groups, (3, 2)), (merged, ())):
+        rates = replace(rates_of(own), is_equalised=True)
+        needed.append(people_needed(rates, exactly(own, [0.3] * 4)[:, 0], 0.95, pair))
+    assert needed[1] == pytest.approx(needed[2], rel=0.02)
+    assert needed[1] < 0.7 * needed[0]
 
 
 @pytest.mark.parametrize("weighted", [False, True])

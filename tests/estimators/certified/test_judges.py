@@ -171,7 +171,7 @@ NOTHING = {
         f"few, {certify}": (
             ConstrainedERMClassifier(max_disparity=0.02, **options(by=certify)),
             {"n": 200},
-            r"About \d+ more people",
+            r"[Aa]bout \d+ more people",
         )
         for certify in ("cross", "split")
     },

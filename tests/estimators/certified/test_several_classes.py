@@ -93,7 +93,7 @@ def test_decisions_that_keep_limits_as_they_are_have_no_offset():
 
 @pytest.mark.parametrize(
     ("n", "limit", "said"),
-    [(200, 0.02, r"About \d+ more people"), (900, 0.1, "same decision for everybody")],
+    [(200, 0.02, r"about \d+ more people"), (900, 0.1, "same decision for everybody")],
 )
 def test_nothing_shown_or_the_same_decision_for_all_is_no_solution(n, limit, said):
     X, y, groups = people(n)
