@@ -106,7 +106,8 @@ class RepeatedRowsWarning(UserWarning):
 class SeenRowsWarning(UserWarning):
     """Warning used when a model that is passed fitted seems to have been fitted to the same rows.
 
-    Limits that are set on rows that a model has seen do not hold for new people.
+    The model may be inside another estimator, such as a pipeline or a calibrator. Limits that are
+    set on rows that a model has seen do not hold for new people.
 
     Examples
     --------

@@ -139,7 +139,7 @@ class FairDecisionClassifier(
     group_estimator : classifier, default=None
         Classifier that estimates the group if decisions may not use it. If None, a logistic
         regression is used if ``estimator`` is linear or the columns are sparse, otherwise gradient
-        boosting.
+        boosting. A ``FrozenEstimator`` must not have seen the rows, as with ``cv="prefit"``.
     unseen : {"error", "overall"}, default="error"
         Treatment of rows at prediction whose group is missing (None, NaN or NA) or did not occur in
         ``fit``. If "error", an error is raised. If "overall", the offsets are averaged over the
@@ -150,10 +150,12 @@ class FairDecisionClassifier(
         - "auto": 5 folds are used, or up to 10 for a certificate with few rows.
         - int: The number of folds. Within each group and class, a hash of the row determines its
           fold, so the order of the rows does not matter.
-        - splitter or iterable: The splits are used as they are.
+        - splitter or iterable: The splits are used as they are. The training part and the test part
+          of a split must have no rows in common.
         - "prefit": ``estimator`` is already fitted. The rows that are passed to ``fit`` must be new
           to it. If they seem to be its training rows, a ``SeenRowsWarning`` is given, and with
-          ``certificate`` an error is raised. A ``FrozenEstimator`` is treated in the same way.
+          ``certificate`` an error is raised. A ``FrozenEstimator`` is treated in the same way, also
+          inside a pipeline, a calibrator or another estimator.
     n_jobs : int, default=None
         Number of fits that run in parallel. If None, the fits are made one after another.
     random_state : int, RandomState instance or None, default=None

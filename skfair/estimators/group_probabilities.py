@@ -35,6 +35,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
+from skfair.estimators.seen_rows import check_unseen_groups
 from skfair.estimators.wrapped_scores import Split, chances_of, fitted, held_out, mean_chances
 from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import TINY
@@ -138,6 +139,8 @@ def fit_groups(
         if size * n_classes <= MOST_PAIRS:
             target, width = target * n_classes + classes, size * n_classes
         labels.append(np.arange(width))
+        if chosen is not None:
+            check_unseen_groups(estimator, data, target)
         fits = [  # if ``inner`` has a single model, it is used for all folds
             delayed(fit)(inner[min(k, len(inner) - 1)], data.X, target, params, groups.known(train))
             for k, (train, _) in enumerate(splits)

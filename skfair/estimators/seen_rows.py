@@ -1,7 +1,8 @@
-"""A check whether a model that was passed fitted (``cv="prefit"``) has seen the rows of this fit.
+"""A check whether a model that was passed fitted has seen the rows of this fit.
 
 The post-processing estimators call :func:`check_unseen` in ``fit``. It warns, or raises if limits
-are to be certified.
+are to be certified. A fitted model is passed with ``cv="prefit"``, as a ``FrozenEstimator``, or
+with a ``FrozenEstimator`` somewhere inside, for example in a pipeline or a calibrator.
 
 Limits should be set on scores of rows that a model has not seen. Scores of its own training rows
 show how well it remembers them. Limits that are set on these do not hold for new people, and
@@ -9,6 +10,10 @@ nothing can be certified. The check fits a copy of the model to each half of the
 its errors on the other half and on its own half. A model that has not seen the rows errs about as
 often as a copy does on the other half. A model that has seen them errs about as often as a copy
 does on its own half.
+
+A fitted model inside another estimator is compared with copies of itself, on the rows that the
+outer estimator passes on to it. The errors of the outer estimator would say little: a calibrator
+that is fitted to scores of seen rows, for example, errs much less than any copy of it.
 
 A model that was fitted to many more rows may also err less than the copies. A bound on this effect
 follows from the fall of the errors when copies are fitted to four times as many rows.
@@ -20,17 +25,21 @@ on its training rows hold for new people nearly as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import RegressorMixin, clone
+from joblib import parallel_config
+from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.estimators.wrapped_estimator import WrapsEstimator, numbers_of
 from skfair.estimators.wrapped_scores import chances_of, check_fitted
 from skfair.exceptions import SeenRowsWarning
@@ -66,25 +75,77 @@ class _Errors(NamedTuple):
     own_half: float
 
 
-def check_unseen(estimator: WrapsEstimator, data: TrainingData) -> None:
-    """Warn if the estimator inside was fitted to these rows before; raise if limits are certified.
+class _Rows(NamedTuple):
+    """Rows that a fitted model may have seen."""
 
-    Nothing is checked if the estimator inside is not passed fitted, if the rows are in partitions,
-    or if no copy can be fitted cheaply.
+    X: Any
+    y: NDArray[Any]  # the targets of this model
+    sample_weight: FloatArray | None
+    units: IntArray  # the number of the person of each row
+
+    def taken(self, rows: IntArray) -> _Rows:
+        """Return some of the rows."""
+        weights = None if self.sample_weight is None else self.sample_weight[rows]
+        return _Rows(_safe_indexing(self.X, rows), self.y[rows], weights, self.units[rows])
+
+    @property
+    def weights(self) -> FloatArray:
+        return np.ones(self.y.size) if self.sample_weight is None else self.sample_weight
+
+
+def check_unseen(estimator: WrapsEstimator, data: TrainingData) -> None:
+    """Warn if a fitted model inside has seen these rows before; raise if limits are certified.
+
+    Nothing is checked if no model inside is passed fitted, if the rows are in partitions, or if no
+    copy can be fitted cheaply.
     """
-    inner, is_certified = estimator._inner(), getattr(estimator, "certificate", None) is not None
-    if not estimator._is_prefit or isinstance(data.X, PartitionedRows):
-        return
+    inner, rows = estimator._inner(), data.passed or data
+    if estimator._is_prefit:
+        check_fitted(inner)
+        inner = inner if isinstance(inner, FrozenEstimator) else FrozenEstimator(inner)
+    if not isinstance(data.X, PartitionedRows):
+        _check(estimator, inner, rows.X, np.asarray(rows.y), rows)
+
+
+def check_unseen_groups(estimator: Any, data: TrainingData, target: IntArray) -> None:
+    """Make the same check for ``group_estimator``, whose targets are groups, or pairs with classes.
+
+    Nothing is checked if groups are probabilities.
+    """
+    if data.passed is None:
+        known = data.groups.known(np.arange(target.size))
+        X = _safe_indexing(data.X, known)
+        place = " of group_estimator"
+        _check(estimator, estimator.group_estimator, X, target[known], data, known, place)
+
+
+def _check(
+    estimator: Any,  # the outer estimator
+    inner: Any,  # the estimator inside, frozen if it is passed fitted
+    X: MatrixLike,
+    y: NDArray[Any],
+    data: TrainingData | PassedRows,  # weights and units of all rows
+    which: IntArray | slice = slice(None),  # which of them are the rows X
+    place: str = "",  # follows the name of a fitted model
+) -> None:
+    """Warn, or raise with a certificate, if a fitted model in ``inner`` has seen the rows."""
+    is_certified = getattr(estimator, "certificate", None) is not None
     if not is_certified and is_unwanted(SeenRowsWarning):  # an outer fit makes the check
         return
-    name = check_fitted(inner)
-    means = _errors_if_seen(inner, data.passed or data, isinstance(estimator, RegressorMixin))
-    if means is None:
+    weights = None if data.sample_weight is None else data.sample_weight[which]
+    units = np.arange(y.size) if data.units is None else data.units.codes[which]
+    for model, rows in _fitted_models(inner, _Rows(X, y, weights, units)):
+        if (means := _errors_if_seen(model, rows)) is not None:
+            break
+    else:
         return
+    outer = _thawed(inner)
+    place = place or ("" if model is outer else f" inside {type(outer).__name__}")
     seen = (
-        f"The fitted {name} seems to have been fitted to these rows before: its mean error on them "
-        f"is {means.model:.2g}, like that of copies on the rows that they are fitted to "
-        f"({means.own_half:.2g}), and not like that on other rows ({means.other_half:.2g})."
+        f"The fitted {type(model).__name__}{place} seems to have been fitted to these rows before: "
+        f"its mean error on them is {means.model:.2g}, like that of copies on the rows that they "
+        f"are fitted to ({means.own_half:.2g}), and not like that on other rows "
+        f"({means.other_half:.2g})."
     )
     remedy = (
         "Pass rows that it has not seen, or the estimator without cv='prefit' and FrozenEstimator, "
@@ -102,27 +163,120 @@ def check_unseen(estimator: WrapsEstimator, data: TrainingData) -> None:
     )
 
 
-def _errors_if_seen(
-    inner: Any, rows: TrainingData | PassedRows, is_numeric: bool
-) -> _Errors | None:
+class _Listening(FrozenEstimator):
+    """A fitted model that keeps the rows it is asked about, and the targets that it is passed.
+
+    Copies of the estimator around it keep this very object, as they do with a FrozenEstimator.
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        super().__init__(estimator)
+        self.heard: dict[str, Any] = {}
+
+    def fit(self, X: Any, y: Any = None, *args: Any, **kwargs: Any) -> _Listening:
+        self.heard["y"] = y
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if name not in ("predict", "predict_proba", "decision_function", "transform"):
+            return found
+
+        @wraps(found)
+        def listened(X: Any, *args: Any, **kwargs: Any) -> Any:
+            self.heard["X"] = X
+            return found(X, *args, **kwargs)
+
+        return listened
+
+
+def _fitted_models(
+    outer: Any, rows: _Rows, *, is_fitted: bool = False
+) -> Iterator[tuple[Any, _Rows]]:
+    """Yield the fitted models in an estimator, each with the rows and the targets that reach it.
+
+    At most ``_MOST_ROWS`` rows are used. A copy of the estimator has listening models in place of
+    the fitted ones. The copy is fitted to the rows, unless the estimator ``is_fitted`` itself, and
+    asked about them. Models inside the yielded ones follow.
+    """
+    listening = {id(part): _Listening(part) for part in _parts(outer)}
+    if not listening:
+        return
+    rows = rows.taken(np.sort(np.concatenate(_halves(rows.units, rows.weights))))
+    found = []
+    try:
+        with hidden(".*", Warning), parallel_config("sequential"):  # all in this process
+            copy = deepcopy(outer if is_fitted else _with_fixed_seeds(clone(outer)), {**listening})
+            if not is_fitted:
+                copy.fit(rows.X, rows.y)
+            getattr(copy, "predict_proba" if hasattr(copy, "predict_proba") else "predict")(rows.X)
+        for part in listening.values():
+            model, X = _thawed(part.estimator), part.heard.get("X")
+            if hasattr(model, "predict") and X is not None and _num_samples(X) == rows.y.size:
+                y = _targets_of(model, rows.y, part.heard.get("y"))
+                found.append((model, rows._replace(X=X, y=y)))
+    except Exception:  # a fit may need arguments that are missing here
+        return
+    for model, own in found:
+        yield model, own
+        yield from _fitted_models(model, own, is_fitted=True)
+
+
+def _parts(outer: Any, *, is_prefit: bool = False) -> Iterator[Any]:
+    """Yield the models in an estimator, or in a container, that it does not fit again.
+
+    They are frozen estimators, and what an estimator with ``cv="prefit"`` (``is_prefit``) has
+    inside. Models inside them are not yielded.
+    """
+    if isinstance(outer, FrozenEstimator) or (is_prefit and hasattr(outer, "predict")):
+        yield outer
+    elif isinstance(outer, list | tuple | dict):
+        for value in outer.values() if isinstance(outer, dict) else outer:
+            yield from _parts(value, is_prefit=is_prefit)
+    elif hasattr(outer, "get_params") and not isinstance(outer, type):
+        params = outer.get_params(deep=False)
+        cv = params.get("cv")
+        for value in params.values():
+            yield from _parts(value, is_prefit=isinstance(cv, str) and cv == "prefit")
+
+
+def _targets_of(model: Any, y: NDArray[Any], passed: Any) -> NDArray[Any]:
+    """Return ``y`` in the form in which the model predicts it.
+
+    Estimators around a regressor may transform its targets. ``passed`` are the targets that its
+    ``fit`` got from them, or None. Estimators around a classifier may number the classes.
+    """
+    levels, codes = np.unique(y, return_inverse=True)
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        y = y if np.shape(passed) != y.shape else np.asarray(passed)
+        return y if y.dtype.kind in "biuf" else codes
+    if len(classes) == levels.size and not np.isin(levels, classes).all():
+        return np.asarray(classes)[codes]
+    return y
+
+
+def _thawed(model: Any) -> Any:
+    """Return the model in a frozen estimator, and any other model unchanged."""
+    return model.estimator if isinstance(model, FrozenEstimator) else model
+
+
+def _errors_if_seen(inner: Any, rows: _Rows) -> _Errors | None:
     """Prepare copies of a model and the halves of the rows for :func:`_compared`.
 
     Returns the mean errors if they show that the model has seen the rows. Returns None if they do
-    not show it, or if no copy can be fitted. With ``is_numeric`` (regressors) errors are absolute
-    differences. For classifiers they are squared errors of probabilities (Brier score), or wrong
-    decisions.
+    not show it, or if no copy can be fitted. Errors of regressors are absolute differences. Errors
+    of classifiers are squared errors of probabilities (Brier score), or wrong decisions.
     """
     unfitted = _cheap_copy(inner)
     if unfitted is None:
         return None
-    y, weights = np.asarray(rows.y), rows.sample_weight
-    takes_weights = weights is not None and has_fit_parameter(unfitted, "sample_weight")
-    weights = np.ones(y.size) if weights is None else weights
-    units = np.arange(y.size) if rows.units is None else rows.units.codes
+    y, weights, units = rows.y, rows.weights, rows.units
+    takes_weights = rows.sample_weight is not None and has_fit_parameter(unfitted, "sample_weight")
     halves = _halves(units, weights)
     if min(map(len, halves)) < _FEWEST_ROWS // 2:
         return None
-    classes = None if is_numeric else np.unique(y)
+    classes = np.unique(y) if hasattr(inner, "classes_") else None
 
     def fitted_to(part: IntArray) -> Any:
         params = {"sample_weight": weights[part]} if takes_weights else {}
@@ -229,19 +383,21 @@ def _cheap_copy(inner: Any) -> Any:
     :data:`_PACKAGES`, or if it cannot be cloned. The copy of a search is a copy of the model that
     it found, because a search fits many models. None is made if a search is further inside.
     """
-    if isinstance(inner, FrozenEstimator):
-        inner = inner.estimator
     inner = getattr(inner, "best_estimator_", inner)
     try:
         copy = clone(inner)
     except (TypeError, RuntimeError):  # no get_params, or an __init__ that changes parameters
         return None
-    for name, value in copy.get_params().items():
-        if isinstance(value, FrozenEstimator):
-            copy.set_params(**{name: clone(value.estimator)})
-        elif name.split("__")[-1] == "random_state":
-            copy.set_params(**{name: 0})
+    while frozen := {k: v for k, v in copy.get_params().items() if isinstance(v, FrozenEstimator)}:
+        copy.set_params(**{name: clone(value.estimator) for name, value in frozen.items()})
+    _with_fixed_seeds(copy)
     parts = [copy, *copy.get_params().values()]
     models = [part for part in parts if hasattr(type(part), "fit") and hasattr(part, "predict")]
     is_known = all(type(part).fit.__module__.split(".")[0] in _PACKAGES for part in models)
     return copy if is_known and not any(isinstance(part, BaseSearchCV) for part in parts) else None
+
+
+def _with_fixed_seeds(copy: Any) -> Any:
+    """Set each ``random_state`` of an unfitted copy to 0, and return it."""
+    seeds = [name for name in copy.get_params() if name.split("__")[-1] == "random_state"]
+    return copy.set_params(**dict.fromkeys(seeds, 0)) if seeds else copy

@@ -361,7 +361,8 @@ def make_splits(
     by size within a kind. Of the rows of one unit (person) a typical row is dealt, and the others
     get the same fold.
 
-    Other values of ``cv`` are used unchanged, but every row must be in a test part.
+    Other values of ``cv`` are used unchanged, but every row must be in a test part, and in no
+    training part of the same pair.
     """
     y, units = rows.y, rows.units
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
@@ -402,8 +403,16 @@ def make_splits(
             "cv must be a number of folds, a splitter, or pairs of row numbers (train, test). "
             f"Got {cv!r}."
         ) from error
-    is_scored = np.zeros(len(y), bool)
-    for _, test in splits:
+    numbers, is_scored = np.arange(len(y)), np.zeros(len(y), bool)
+    splits = [(numbers[train], numbers[test]) for train, test in splits]  # parts may be masks
+    for k, (train, test) in enumerate(splits):
+        if n_seen := np.count_nonzero(np.isin(test, train)):
+            raise ValueError(
+                f"cv has rows in the training part and in the test part of the same fold: {n_seen} "
+                f"of the {test.size} test rows of fold {k}. A model would score rows that it was "
+                "fitted to. Pass pairs (train, test) without common rows, such as "
+                "list(StratifiedKFold(5, shuffle=True).split(X, y)), or cv=5."
+            )
         is_scored[test] = True
     if not is_scored.all():
         raise ValueError("cv leaves rows without a score: every row must be in one test part.")

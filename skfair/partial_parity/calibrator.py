@@ -87,10 +87,12 @@ class PartialParityCalibrator(
 
         - int: The number of folds. A hash of the row determines its fold within each group and
           class, so the order of the rows does not matter.
-        - splitter or iterable: The splits are used as they are.
+        - splitter or iterable: The splits are used as they are. The training part and the test part
+          of a split must have no rows in common.
         - "prefit": ``estimator`` is already fitted. The rows that are passed to ``fit`` must be new
           to it. If they seem to be its training rows, a ``SeenRowsWarning`` is given, and with
-          ``certificate`` an error is raised. A ``FrozenEstimator`` is treated in the same way.
+          ``certificate`` an error is raised. A ``FrozenEstimator`` is treated in the same way, also
+          inside a pipeline, a calibrator or another estimator.
         - None: The classifier is fitted once on all rows, and the maps are learned on the same
           rows. Do not use this for models that fit the training rows closely, such as forests and
           boosted trees, because their disparity on new data is then hardly limited.

@@ -104,17 +104,20 @@ class FairDecisionRegressor(
     group_estimator : classifier, default=None
         Classifier that estimates the group if predictions may not use it. It gets the columns as
         the transformers of ``estimator`` return them. If None, a logistic regression is used if
-        ``estimator`` is linear or the columns are sparse, otherwise gradient boosting.
+        ``estimator`` is linear or the columns are sparse, otherwise gradient boosting. A
+        ``FrozenEstimator`` must not have seen the rows, as with ``cv="prefit"``.
     cv : int, splitter, iterable or "prefit", default=5
         Folds on which the regressor is fitted.
 
         - int: The number of folds. The rows of each group are sorted by y and assigned to the folds
           in turn, so their order in the data does not matter.
-        - splitter or iterable: The splits are used as they are. Splitters of
-          :mod:`skfair.model_selection` receive the groups.
+        - splitter or iterable: The splits are used as they are. The training part and the test part
+          of a split must have no rows in common. Splitters of :mod:`skfair.model_selection` receive
+          the groups.
         - "prefit": ``estimator`` is already fitted. The rows that are passed to ``fit`` must be new
           to it. If they seem to be its training rows, a ``SeenRowsWarning`` is given. A
-          ``FrozenEstimator`` is treated in the same way.
+          ``FrozenEstimator`` is treated in the same way, also inside a pipeline or another
+          estimator.
     unseen : {"error", "overall"}, default="error"
         Treatment of rows at prediction whose group is missing (None, NaN or NA) or did not occur in
         ``fit``. If "error", an error is raised. If "overall", the maps of all groups are averaged.

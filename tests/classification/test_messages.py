@@ -92,7 +92,8 @@ def certify(**options):
 
 
 UNTESTED = PredefinedSplit(np.arange(N) % 3 - 1)
-ONE_TEST = 2 * [(np.arange(100), np.arange(N))]
+HALVES = np.arange(N // 2), np.arange(N // 2, N)
+ONE_TEST = 2 * [HALVES, HALVES[::-1]]
 AT_LEAST = Objective("accuracy", at_least=0.5)
 RATIO = DemographicParity(comparison="ratio")
 SHIFT = Certificate(shift=0.01)

@@ -10,7 +10,7 @@ from sklearn import config_context, ensemble
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -149,6 +149,32 @@ def test_folds_of_the_user_are_taken_as_they_are():
     for model in MODELS.values():
         fold = held_out(clone(model).set_params(cv=KFold(4)).fit(X, y, sensitive_features=sex), 200)
         assert_array_equal(fold, np.repeat(np.arange(4), 50))
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_a_fold_that_is_scored_by_a_model_of_its_own_rows_is_refused(model):
+    X, y, sex = rows()
+    given = {"sensitive_features": sex}
+    folds = list(StratifiedKFold(5, shuffle=True).split(X, y))
+    overlapping = [*folds[:4], (np.append(folds[4][0], folds[4][1][:3]), folds[4][1])]
+    message = "3 of the 40 test rows of fold 4.*Pass pairs .*StratifiedKFold.*, or cv=5"
+    for cv in (overlapping, iter(overlapping)):
+        with pytest.raises(ValueError, match=message):
+            clone(model).set_params(cv=cv).fit(X, y, **given)
+    # What the message tells to pass is accepted, and so are models that have seen fewer rows.
+    halves = [(np.arange(100), np.arange(100, 200)), (np.arange(120, 200), np.arange(100))]
+    for cv in (folds, 5, halves):
+        clone(model).set_params(cv=cv).fit(X, y, **given)
+
+
+@pytest.mark.filterwarnings("ignore")  # a certificate may not be found
+def test_folds_may_be_masks():
+    X, y, sex = rows()
+    number = np.arange(y.size) % 5
+    masks = [(number != k, number == k) for k in range(5)]
+    for model in (*MODELS.values(), clone(DECISIONS).set_params(certificate=0.8)):
+        fitted = clone(model).set_params(cv=masks).fit(X, y, sensitive_features=sex)
+        assert_array_equal(held_out(fitted, y.size), number)
 
 
 # --- rows that belong together ------------------------------------------------------------------
