@@ -177,7 +177,8 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
         Result of the fit.
 
         - "converged": The solver converged, and the limits are satisfied.
-        - "max_iter": The solver reached ``max_iter`` before it converged.
+        - "max_iter": The solver stopped before it converged, because it reached ``max_iter`` or
+          made no progress any more.
         - "stopped": A callback stopped the fit.
         - "infeasible": A limit is violated on the training rows.
         - "certified": The limits are certified for the population.

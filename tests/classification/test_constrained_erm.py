@@ -24,6 +24,7 @@ from skfair.constraints import (
 from skfair.constraints.moments import Moment, Rate
 from skfair.exceptions import MissingGroupsWarning, SelectionRateWarning
 from skfair.solvers import ALNewton
+from skfair.solvers.erm import al_newton
 from tests.older import ScoringMonitor, needs_callbacks
 from tests.seeds import generator
 from tests.small_problems import loans
@@ -443,6 +444,27 @@ def test_a_solver_that_stops_early_is_warned_of_under_strict_limits_too(stops):
         model.fit(X, y, sensitive_features=group)
     assert model.status_ == "max_iter"
     assert model.train_disparity_ <= 0.05 + 1e-12
+
+
+def test_each_fit_whose_solver_gave_up_is_warned_of(monkeypatch):
+    """Even if smooth errors were minimised, and the fit is better than the one with the loss."""
+    monkeypatch.setattr(al_newton, "_PATIENCE", 4)  # iterations without progress
+    n_stopped = 0
+    for seed in range(10):
+        rng = generator(seed)
+        group, X = rng.integers(3, size=600), rng.normal(size=(600, 4))
+        X[:, 0] += 0.8 * (group == 0)
+        y = (X @ [1, -0.6, 0, 0] + rng.logistic(size=600) > 0.2).astype(int)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = ConstrainedERMClassifier("equalized_odds", 0.003)
+            model.fit(X, y, sensitive_features=group)
+        said = [str(w.message) for w in caught if w.category is ConvergenceWarning]
+        assert (model.status_ == "max_iter") == any("solver stopped" in each for each in said)
+        n_stopped += model.status_ == "max_iter"
+        # More iterations would not help, so they are not named as a remedy.
+        assert not any("Raise max_iter" in each for each in said)
+    assert n_stopped > 0
 
 
 def test_only_a_constant_keeps_the_bound():

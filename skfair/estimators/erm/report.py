@@ -182,12 +182,8 @@ def of_fit(
     if is_strict and warn_if_missed(problem, decisions, task.scale):
         attributes["status_"] = "infeasible"
         return attributes
-    # The status "max_iter" is no failure if the solver is stochastic, as it then makes all of its
-    # steps. Nor is it one if the solver gave up before, while it minimised smooth errors: the
-    # result is only taken if it is more accurate than that of the loss.
-    solver = choose_solver(settings.solver, problem)
-    gave_up = result.n_iter < (settings.max_iter or solver.default_max_iter)
-    is_usual = solver.is_stochastic or (solved.level > 0 and gave_up)
+    # A stochastic solver always makes all of its steps, so its status "max_iter" is no failure.
+    is_usual = choose_solver(settings.solver, problem).is_stochastic
     if attributes["status_"] == "max_iter" and not is_usual:
         warn_not_converged(problem, solved, attributes["kkt_residual_"], settings)
     if "selection rate" in changed and all(c.is_fairness for c in problem.constraints):
@@ -356,14 +352,18 @@ def warn_if_missed(problem: ConstrainedERM, decisions: Decisions, scale: TargetS
 def warn_not_converged(
     problem: ConstrainedERM, solved: StrictResult, residual: float, settings: Settings
 ) -> None:
-    """Warn that a solver has reached ``max_iter`` before it converged."""
+    """Warn that a solver stopped before it converged: at ``max_iter``, or without progress."""
+    n_iter, most = solved.result.n_iter, settings.max_iter
+    most = choose_solver(settings.solver, problem).default_max_iter if most is None else most
+    remedy = "Raise max_iter or tol" if n_iter >= most else "Raise max_disparity or tol"
+    stopped = "" if n_iter >= most else ", because further ones brought no progress,"
     missed = "Its decisions were then made to satisfy the limits as far as possible"
     if settings.enforce == "surrogate":
         violation = problem.violation(problem.evaluate(solved.result.theta))
         missed = f"The constraints are missed by {violation:.2g}"
     warn_user(
-        f"The solver stopped after {solved.result.n_iter} iterations with a KKT residual of "
+        f"The solver stopped after {n_iter} iterations{stopped} with a KKT residual of "
         f"{residual:.2g} (tol={settings.tol:g}), so the model may be far from the best one. "
-        f"{missed}. Raise max_iter or tol, or choose another solver.",
+        f"{missed}. {remedy}, or choose another solver.",
         ConvergenceWarning,
     )
