@@ -92,11 +92,14 @@ class Seen(NamedTuple):
 
 def suits_rate_steps(problem: ConstrainedERM) -> bool:
     """Whether scores are linear, constraints many, and cells large enough for these steps."""
+    return problem.n_constraints >= MANY_CONSTRAINTS and has_large_cells(problem)
+
+
+def has_large_cells(problem: ConstrainedERM) -> bool:
+    """Whether scores are linear with few parameters, and cells large enough for these steps."""
     if not isinstance(problem, LinearConstrainedERM) or problem.model.is_wide:
         return False
-    if problem.n_constraints < MANY_CONSTRAINTS or problem.n_parameters > MOST_PARAMETERS:
-        return False
-    return smallest_cell(problem) >= ROWS_PER_CELL
+    return problem.n_parameters <= MOST_PARAMETERS and smallest_cell(problem) >= ROWS_PER_CELL
 
 
 def smallest_cell(problem: LinearConstrainedERM) -> int:
@@ -109,15 +112,18 @@ def smallest_cell(problem: LinearConstrainedERM) -> int:
 
 
 def by_rate_steps(
-    limits: TrueLimits, theta: FloatArray, callback: Callback | None
+    limits: TrueLimits, theta: FloatArray, callback: Callback | None, *, is_near: bool = False
 ) -> StrictResult | None:
-    """Return the best solution that the steps find from ``theta``, the one without constraints.
+    """Return the best solution that the steps find from ``theta``.
 
-    If no point satisfies the true bounds, the result is None, unless a callback has stopped the
-    steps: then it is their last point.
+    ``theta`` is the solution without constraints. If ``is_near``, it is a solution under slightly
+    wider limits, and only the stages with true rates are run, because smooth rates would lead away
+    from it. If no point satisfies the true bounds, the result is None, unless a callback has
+    stopped the steps: then it is their last point.
     """
     problem, steps = limits.problem, RateSteps(limits, callback)
-    end = steps.run(problem.model_part(theta))
+    start = problem.model_part(theta)
+    end = steps.run_near(start) if is_near else steps.run(start)
     if steps.best is None and not steps.is_stopped:
         return None
     w = end if steps.best is None else steps.best.w
@@ -158,9 +164,17 @@ class RateSteps:
             # The next attempt aims further inside by the present violation, because true rates
             # differ from smooth ones by about as much.
             margin += max(missed / self.row, 1.0)
-        if self.best is not None:
-            w = self._at_stage(self.best.w, LAST, SPARE)
-        return w
+        return self._improved(w)
+
+    def run_near(self, w: FloatArray) -> FloatArray:
+        """Go through the stages with true rates only, and return the last point."""
+        w = _of_length_1(w)
+        self._repair(w)
+        return self._improved(w)
+
+    def _improved(self, w: FloatArray) -> FloatArray:
+        """Return the end of the last stage, which starts at the best point, or ``w`` if none is."""
+        return w if self.best is None else self._at_stage(self.best.w, LAST, SPARE)
 
     def _repair(self, w: FloatArray) -> float:
         """Look for a point within the true bounds; return the violation of the last one seen."""

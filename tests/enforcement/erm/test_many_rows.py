@@ -28,7 +28,8 @@ def fitted(X, y, groups, constraint="demographic_parity", limit=0.03):
         model = ConstrainedERMClassifier(constraint, limit).fit(X, y, sensitive_features=groups)
     said = [w for w in caught if w.category is ConvergenceWarning]
     assert (model.status_ == "max_iter") == (len(said) == 1)
-    assert (model.status_ == "converged") == (model.kkt_residual_ <= model.tol)
+    # Steps that see true rates end without a solution of a smooth problem, which has the residual.
+    assert model.status_ == "converged" or model.kkt_residual_ > model.tol
     assert MEASURES[constraint](y, model.predict(X), sensitive_features=groups) <= limit
     return model
 
@@ -90,3 +91,16 @@ def test_the_same_bits_with_any_number_of_threads(monkeypatch):
         models.append(fitted(*rows))
     for name in ("coef_", "multipliers_", "intercept_"):
         assert_array_equal(*(getattr(model, name) for model in models))
+
+
+@pytest.mark.parametrize("limit", [pytest.param(0.005, marks=pytest.mark.slow), 0.1])
+def test_rows_that_are_repeated_cost_nothing(limit):
+    """Twice 60,000 rows are the same problem, but their fit begins with a sample."""
+    rng = generator(5)
+    n = N // 2
+    groups, X = rng.choice(3, n, p=[0.3, 0.2, 0.5]), rng.normal(size=(n, 4))
+    X[:, 0] += 0.8 * (groups == 0)
+    y = (X @ [1, -0.6, 0, 0] + rng.logistic(size=n) > 0.2).astype(int)
+    once = fitted(X, y, groups, "equalized_odds", limit)
+    twice = fitted(*(np.repeat(of, 2, axis=0) for of in (X, y, groups)), "equalized_odds", limit)
+    assert twice.score(X, y) > once.score(X, y) - 0.01
