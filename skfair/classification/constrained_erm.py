@@ -209,7 +209,9 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     Notes
     -----
     The constrained problems are not convex, so the solutions are stationary points. Exceptions are
-    linear models with a convex loss and "mean_score_parity" or "bounded_group_loss". Dask
+    linear models with a convex loss and "mean_score_parity" or "bounded_group_loss". If limits are
+    on rates only, the fitted model is at least as accurate on the training rows as the same
+    decision for all rows, if that satisfies the limits. Dask
     collections are accepted for linear models. If the model was fitted only by ``partial_fit``, the
     attributes ``constraint_names_``, ``objective_``, ``status_``, ``kkt_residual_``,
     ``temperature_``, ``history_`` and ``n_solves_`` do not exist.

@@ -6,10 +6,12 @@ import warnings
 import numpy as np
 import pytest
 from fairlearn.postprocessing import ThresholdOptimizer
+from numpy.testing import assert_allclose
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
+from skfair.exceptions import MissingGroupsWarning
 from skfair.metrics import equalized_odds_difference
 from tests.seeds import generator
 
@@ -51,6 +53,21 @@ def test_nothing_is_worth_less_than_the_same_decision_for_everybody(kind, limit)
             )
         found = accuracy_within(model, X, y, groups)
         assert found >= max(y.mean(), 1 - y.mean()) - 1e-12, (rule, shift)
+
+
+def test_training_with_limits_that_do_not_bind_is_not_worth_less_than_a_constant():
+    """A rare class and weak columns: the loss alone often leads to less than nobody selected."""
+    for seed in range(40):
+        X, y, groups = people(150, seed, 3)
+        model = ConstrainedERMClassifier("false_positive_parity", 0.3)
+        found = accuracy_within(model, X, y, groups)
+        assert found >= max(y.mean(), 1 - y.mean()) - 1e-12
+        # The threshold alone is moved, and what that changes is reported.
+        with pytest.warns(MissingGroupsWarning):
+            free = ConstrainedERMClassifier().fit(X, y)
+        if np.mean(free.predict(X) == y) < found:
+            assert_allclose(model.coef_ / free.coef_, (model.coef_ / free.coef_).mean(), rtol=1e-4)
+            assert model.changes_["selection rate"].before == pytest.approx(free.predict(X).mean())
 
 
 @pytest.mark.parametrize("is_swapped", [False, True])

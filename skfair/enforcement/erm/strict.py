@@ -7,7 +7,9 @@ Solvers need smooth rates, which can be far from the true ones (on COMPAS a smoo
 true gap of 0.18). So the problem is solved in these steps (:func:`_walk`), each from the last
 solution:
 
-1. Without constraints. If this solution satisfies the limits, it is the result.
+1. Without constraints. If this solution satisfies the limits, it is the result. If all limits are
+   on rates, and the same decision for all rows satisfies them, too, and is more often right, then
+   the solution gets its best threshold.
 2. With many groups, by steps that see true rates (``rate_steps.py``). If they find a solution, it
    is the result.
 3. In rounds. The bounds are moved by the difference of true and smooth values, until the true
@@ -39,13 +41,14 @@ from skfair.constraints.bound import BoundConstraint
 from skfair.enforcement.erm.path import Path
 from skfair.enforcement.erm.rate_steps import by_rate_steps, has_large_cells, suits_rate_steps
 from skfair.enforcement.erm.refine import refined, scaled, shifted
-from skfair.enforcement.erm.true_limits import OnRates, StrictResult, true_limits
+from skfair.enforcement.erm.true_limits import OnRates, StrictResult, TrueLimits, true_limits
 from skfair.enforcement.rounds import MAX_ROUNDS, PATIENCE, SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
 from skfair.models.linear import LinearScore
 from skfair.problems.erm.problem import ConstrainedERM
 from skfair.solvers.base import Solver
 from skfair.solvers.erm.al_newton import MANY_ROWS
+from skfair.utils.rounding import ROUNDING
 
 LOOSE_TOL = 1e-4  # tolerance of each solve, because most results are only steps on the way
 # Tolerance of each solve if a step of the solver makes one matrix of second derivatives. A loose
@@ -191,7 +194,8 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     free = free._replace(theta=theta, multipliers=lam)
     beyond = limits.compare(problem, theta)[1]
     if free.status != "stopped" and np.all(beyond <= 0):  # the limits do not bind
-        return StrictResult(problem, free, Verdict(limits.merit(theta), 0.0))
+        within = StrictResult(problem, free, Verdict(limits.merit(theta), 0.0))
+        return _no_worse_than_constants(limits, within)
     unlimited = path.keep(limits.measured(problem, free))
     if unlimited.is_stopped:
         return unlimited
@@ -213,3 +217,16 @@ def _walk(path: Path, theta0: FloatArray, *, refine: bool) -> StrictResult:
     if limits.has_threshold and (not path.is_stopped or result.problem.loss is not problem.loss):
         result = scaled(problem, result)
     return path.counted(result, problem.model_part(theta))
+
+
+def _no_worse_than_constants(limits: TrueLimits, found: StrictResult) -> StrictResult:
+    """Return a solution without constraints, with its best threshold if a constant is better.
+
+    A *constant* is the same decision for all rows. If a class is rare, the loss may lead to fewer
+    right decisions than the constant. All other solutions have their best threshold anyway, which
+    is one of the constants if none is better.
+    """
+    if found.verdict.merit >= limits.best_constant() - ROUNDING:
+        return found
+    theta = limits.problem.model_part(found.result.theta)
+    return replace(limits.measured(found.problem, found.result), free=theta)

@@ -94,6 +94,14 @@ class TrueLimits:
         """Return the number by which solutions are compared, here the accuracy at threshold 0."""
         return self._decisions(theta).right
 
+    def best_constant(self) -> float:
+        """Return the best merit of the same decision for all rows, if solutions have a threshold.
+
+        It is -inf if no such decision satisfies the limits, if nothing is limited, or if the
+        threshold of solutions stays.
+        """
+        return -np.inf
+
     def further_inside(self, missed: FloatArray, n_missed: int) -> FloatArray:
         """Return how much further inside the bounds the next round aims, (n_constraints,).
 
@@ -194,6 +202,15 @@ class OnRates(TrueLimits):
         problem, weights = self.problem, self.problem.everything.loss_weights
         strict = StrictEvaluation.of_scores(problem.constraints, problem.targets, weights)
         return partial(best_threshold, strict)
+
+    def best_constant(self) -> float:
+        best = -np.inf
+        for score in (1.0, -1.0) if self.problem.constraints else ():
+            decisions = self.problem.decide(np.full(self.problem.targets.size, score))
+            over = excesses(self.problem.constraints, decisions.means)
+            if Verdict(excess=float(over.max())).is_feasible:
+                best = max(best, decisions.right)
+        return best
 
     def _cut(self, theta: FloatArray) -> Threshold:
         return self.threshold(self.problem.scores(theta), self.problem.model.rounding(theta))

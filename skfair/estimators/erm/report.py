@@ -206,7 +206,7 @@ def changes(
     If nothing limits the model, it is not compared with another one.
     """
     free, before, is_classifier = problem.relaxed(), scores, task.settings.is_classifier
-    if solved is None or solved.n_solves > 1:
+    if solved is None or solved.n_solves > 1 or solved.shift:
         start = None if solved is None else solved.free
         before = free.scores(solve_freely(free, task.settings, start))
     middle, spread = task.scale.middle, task.scale.spread
