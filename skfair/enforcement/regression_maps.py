@@ -7,7 +7,8 @@ the predictions, the rows of one attribute and the disparity to aim at. They ret
 
 - :func:`barycentre_maps` for the Wasserstein distance, and for the Kolmogorov-Smirnov distance if
   the groups are estimated,
-- :func:`band_around_barycentre` for the Kolmogorov-Smirnov distance,
+- :func:`band_around_barycentre` for the Kolmogorov-Smirnov distance, and :func:`merged_ties` if its
+  maps miss the limit because many rows are tied,
 - :func:`shifts_of_means` for means of predictions and of residuals,
 - :func:`lines_of_losses` for mean losses.
 
@@ -26,6 +27,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.isotonic import isotonic_regression
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.cuts import Blocks, score_blocks
@@ -112,6 +114,40 @@ def band_around_barycentre(values: FloatArray, rows: NumberRows, limit: float) -
     return _maps(blocks, for_groups(of_group, blocks, values.size), middle)
 
 
+def merged_ties(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
+    """Return the maps that merge values until each distribution function is within the limit.
+
+    A *cut* divides the values of each group into lower and higher ones. Distribution functions
+    differ by at most the limit if all cuts between values do, in the shares that they leave below.
+    The maps keep the cuts for which this is true. Rows between two neighbouring cuts all get their
+    mean. If no cut is possible, all rows get the same value. For every share, and for every share
+    plus half the limit, the nearest cuts of all groups are tried. So if there is any cut within the
+    limit, one is found: shares between s and s + limit are the nearest ones of s + limit / 2.
+    """
+    # Values are not centred here, because rounding would separate rows that are to stay tied.
+    blocks, middle, masses = _sorted(values, rows, middle=0.0)
+    below = [1 - block.ends[::-1] for block in blocks]  # share below each cut of a group, rising
+    tried = np.concatenate(below)
+    tried = np.unique(np.append(tried, tried + 0.5 * limit))
+    nearest = [np.searchsorted(0.5 * (own[1:] + own[:-1]), tried) for own in below]
+    reached = [own[cut] for own, cut in zip(below, nearest, strict=True)]
+    # (n_groups, n_cuts): how many values of each group are below each cut; none below the first
+    # one, and all below the last one
+    cuts = np.unique(np.stack(nearest)[:, np.ptp(reached, axis=0) <= limit], axis=1)
+    mass, total = np.zeros(cuts.shape[1] - 1), np.zeros(cuts.shape[1] - 1)
+    for own, block, share, cut in zip(below, blocks, masses, cuts, strict=True):
+        mass += share * np.diff(own[cut])
+        sums = np.append(0.0, np.cumsum(np.diff(own) * block.scores[::-1]))
+        total += share * np.diff(sums[cut])
+    # The means rise, unless the groups have other shares in one part than in the next.
+    means = isotonic_regression(total / mass, sample_weight=mass)
+    after = [
+        means[np.searchsorted(cut, np.arange(block.scores.size), side="right") - 1]
+        for block, cut in zip(blocks, cuts, strict=True)
+    ]
+    return _maps(blocks, after, middle)
+
+
 def shifts_of_means(values: FloatArray, rows: NumberRows, limit: float) -> GroupMaps:
     """Return the shifts that put the mean of each group within the limit of all others."""
     masses = _masses(rows)
@@ -164,14 +200,16 @@ def expected(maps: GroupMaps, values: FloatArray, groups: IntArray | FloatArray)
     return total
 
 
-def _sorted(values: FloatArray, rows: NumberRows) -> tuple[Sequence[Blocks], float, FloatArray]:
-    """Return the sorted values of each group, minus the overall mean, then this mean and shares.
+def _sorted(
+    values: FloatArray, rows: NumberRows, middle: float | None = None
+) -> tuple[Sequence[Blocks], float, FloatArray]:
+    """Return the sorted values of each group, minus ``middle``, then this number and shares.
 
-    The shares are the weights of the groups, which add up to 1.
-
-    Rows of weight 0 are left out.
+    If ``middle`` is None, it is the overall mean. The shares are the weights of the groups, which
+    add up to 1. Rows of weight 0 are left out.
     """
-    middle = float(np.average(values, weights=rows.weights))
+    if middle is None:
+        middle = float(np.average(values, weights=rows.weights))
     kept = slice(None) if rows.weights is None else rows.weights > 0
     weights = None if rows.weights is None else rows.weights[kept]
     scores, codes = (values - middle)[kept], rows.codes[kept]

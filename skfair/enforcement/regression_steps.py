@@ -30,6 +30,7 @@ from skfair.enforcement.regression_maps import (
     barycentre_maps,
     expected,
     lines_of_losses,
+    merged_ties,
     shifts_of_means,
 )
 from skfair.groups.encoding import GroupEncoding
@@ -70,6 +71,9 @@ NUMBER_MAPS: dict[type[Constraint], NumberMaps] = {
 # If the groups are estimated, these replace the maps above. Rows are then moved by a mean of maps,
 # which is a small move, so a band would hardly bring the groups together.
 WITHOUT_GROUPS = {Kolmogorov: NumberMaps(barycentre_maps, True, "end")}
+# If the maps above miss a limit, these are tried as well. They merge whole blocks of tied rows, at
+# worst into one value for everybody.
+WITH_MANY_TIES = {Kolmogorov: NumberMaps(merged_ties, False, "end")}
 
 
 class Step(NamedTuple):
@@ -116,6 +120,7 @@ class NumberTask(NamedTuple):
     # Estimated probabilities of the groups of each attribute, (n_samples, n_groups) each; None if
     # predictions may use the groups themselves
     chances: Sequence[FloatArray] | None
+    merges_ties: bool = False  # whether maps are the ones of ``WITH_MANY_TIES``
 
     def gap(self, attribute: int, values: FloatArray) -> float:
         """Return the disparity of one attribute, measured by the metric of the constraint."""
@@ -129,6 +134,8 @@ class NumberTask(NamedTuple):
     def number_maps(self) -> NumberMaps:
         """The maps for the constraint, which may be others if groups are estimated."""
         kind = type(self.constraint)
+        if self.merges_ties:
+            return WITH_MANY_TIES[kind]
         is_other = self.chances is not None and kind in WITHOUT_GROUPS
         return WITHOUT_GROUPS[kind] if is_other else NUMBER_MAPS[kind]
 
@@ -243,8 +250,18 @@ def find_steps(start: Moved, task: NumberTask) -> Moved:
 
     After each round, the predictions and what :meth:`NumberTask.shrunk` makes of them are both
     candidates. If the other columns say little about the groups, shrinking costs less accuracy than
-    many rounds. The next round starts from the predictions that are not shrunk.
+    many rounds. The next round starts from the predictions that are not shrunk. If known groups
+    remain beyond a limit because many rows are tied, rounds that merge ties follow.
     """
+    best = _best_of_rounds(start, task)
+    if best.excess > 0 and task.chances is None and type(task.constraint) in WITH_MANY_TIES:
+        merged = _best_of_rounds(start, task._replace(merges_ties=True))
+        best = merged if merged.is_better_than(best) else best
+    return best
+
+
+def _best_of_rounds(start: Moved, task: NumberTask) -> Moved:
+    """Make rounds, and return the best of the start and of their candidates."""
     best, moved, least, room, n_without_gain = start, start, start.excess, SUM_ROUNDING, 0
     for _ in range(_rounds(task)):
         if moved.excess <= 0 or n_without_gain == PATIENCE:

@@ -166,7 +166,8 @@ class FairDecisionRegressor(
     -----
     The limits hold exactly for ``train_predictions_``. On new data the disparity may lie above or
     below the limit by about one standard error. Each step of the maps costs O(n log n), and one
-    step is enough for a single known attribute.
+    step is enough for a single known attribute. If many predictions are tied, as with shallow
+    trees, a limit on "kolmogorov" may merge values, at worst into one for all rows.
 
     Examples
     --------
