@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -45,6 +46,7 @@ from skfair.cluster.limits import (
     check_group_sizes,
     data_balances,
 )
+from skfair.cluster.results import missed_by
 from skfair.cluster.sizes import size_limits
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
@@ -56,6 +58,7 @@ from skfair.utils.history import go_on
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.validation import check_number, check_numbers
+from skfair.utils.warn import warn_user
 
 # Each point of the front is a fitted model. These attributes are copied to it, because with them a
 # model reads new rows in the same way as the training data.
@@ -91,7 +94,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         balance of the sample in [0, 1]. The ends 0 and 1 are always included.
     size_bounds : pair (low, high), default=None
         Smallest and largest total weight of a cluster, as in :class:`FairKMeans`, for all points of
-        the front. If None, sizes are not limited.
+        the front, see ``status_``. If None, sizes are not limited.
     solver : {"prices", "swap", "variational"} or object, default="prices"
         Algorithm that computes the front, given by its name or by an object such as
         ``Swap(max_points=50)``. Only "prices" accepts ``size_bounds`` and several attributes that
@@ -133,6 +136,10 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         balance.
     data_balance_ : float
         Balance of the whole sample, which no clustering can exceed.
+    status_ : str
+        "converged" if all points of the front satisfy ``size_bounds``, and "infeasible" if none
+        does, because rows with large weights do not fit. A ``ConvergenceWarning`` then states the
+        violation. Points that violate the bounds are otherwise left out.
     history_ : dict of ndarray
         History of "swap", with one value per iteration for ``n_points`` of the list,
         ``n_children``, ``n_new`` (children that entered the list), ``cost`` (the lowest),
@@ -382,9 +389,11 @@ def front_attributes(
 ) -> dict[str, Any]:
     """Return the attributes of the front: the points that no other dominates.
 
-    Each point is a fitted model. The labels of all models are rows of one array of small integers,
-    ``labels_``, from which ``select`` copies those of a model.
+    Points that violate ``size_bounds`` are left out, unless all do. Each point is a fitted model.
+    The labels of all models are rows of one array of small integers, ``labels_``, from which
+    ``select`` copies those of a model.
     """
+    points, status = within_size_bounds(problem, points)
     costs = np.array([point.clustering.cost for point in points])
 
     def balance(point: FrontPoint) -> float:
@@ -421,8 +430,37 @@ def front_attributes(
         "centers_": np.stack([own.cluster_centers_ for own in models]),
         "data_balance_": float(attained.min()),
         "knee_": _knee(costs, relative),
+        "status_": status,
         "_models": models,
     }
+
+
+def within_size_bounds(
+    problem: RepresentationProblem, points: list[FrontPoint]
+) -> tuple[list[FrontPoint], Literal["converged", "infeasible"]]:
+    """Return the points that satisfy the bounds on sizes, or all if none does, and the status.
+
+    With sample weights, whole rows may be unable to satisfy them. If no point does, a warning says
+    by how much the best of them misses the bounds.
+    """
+
+    def missed(point: FrontPoint) -> float:
+        if point.constraints.sizes is None:
+            return 0.0
+        limited = problem.with_constraints(point.constraints).with_sizes_only()
+        return missed_by(limited, point.clustering.labels)
+
+    by_point = np.array(for_each(missed, points, go_on))
+    kept = np.flatnonzero(by_point <= 0)
+    if kept.size:
+        return [points[i] for i in kept], "converged"
+    warn_user(
+        f"The size_bounds are missed by {by_point.min():.4g} in all (largest weight of a row: "
+        f"{problem.largest_weight:g}), and other points of the front miss them by more. Ask for "
+        "wider size_bounds, or for fewer clusters.",
+        ConvergenceWarning,
+    )
+    return points, "infeasible"
 
 
 def _knee(costs: FloatArray, balances: FloatArray) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from skfair import Sensitive
@@ -328,3 +329,32 @@ def test_uneven_weights_satisfy_narrow_bounds():
         shares = np.bincount(model.labels_, weights) / weights.sum()
         assert shares.min() >= 0.23 - 1e-9
         assert shares.max() <= 0.27 + 1e-9
+
+
+def test_a_front_keeps_its_sizes_or_says_by_how_much_they_are_missed():
+    """One row has up to half of the weight, so that whole rows may be unable to keep the bounds."""
+    n_kept = 0
+    for seed in range(8):
+        rng = generator(seed)
+        X, weights = rng.normal(size=(60, 2)), rng.lognormal(size=60)
+        groups = np.where(X[:, 0] + rng.normal(size=60) > 0, "f", "m")
+        weights[rng.integers(60)] = weights.sum() * rng.uniform(0.2, 0.5)
+        high = max(0.36, weights.max() / weights.sum() * rng.uniform(1.0, 1.15))
+        front = ParetoFairKMeans(3, balances=4, n_init=1, size_bounds=(0.05, high), random_state=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            front.fit(X, sensitive_features=groups, sample_weight=weights)
+        said = [str(w.message) for w in caught if w.category is ConvergenceWarning]
+        sizes = np.array([np.bincount(own, weights, 3) for own in front.labels_]) / weights.sum()
+        missed = (np.maximum(sizes - high, 0) + np.maximum(0.05 - sizes, 0)).sum(axis=1)
+        missed *= weights.sum()
+        if front.status_ == "converged":
+            n_kept += 1
+            assert missed.max() <= 1e-9 * weights.sum()
+            assert not said
+            continue
+        assert front.status_ == "infeasible"
+        (number,) = re.findall(r"size_bounds are missed by ([\d.e+-]+) in all", " ".join(said))
+        assert float(number) <= missed.min() * 1.001
+        assert missed.min() > 0
+    assert n_kept > 0
