@@ -147,7 +147,7 @@ def lacks(*modules: str) -> bool:
 def quiet() -> Iterator[None]:
     """Leave out warnings that a benchmark provokes: limits of iterations, small groups, rates."""
     # The traps also ask an older version of skfair, which lacks one of its own warnings.
-    own = "SmallGroupWarning", "SelectionRateWarning"
+    own = "SmallGroupWarning", "SelectionRateWarning", "ExplainedVarianceWarning"
     known = [getattr(exceptions, name) for name in own if hasattr(exceptions, name)]
     with warnings.catch_warnings():
         for provoked in (ConvergenceWarning, *known):

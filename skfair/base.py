@@ -193,7 +193,8 @@ class SensitiveFeaturesMixin(NamedArguments):
         Summary of the fit in one line. For each limit it shows the value on the training rows
         beside the limit, in the same unit. The changes caused by the limits, if the estimator has
         ``changes_``, and the status with its reason, if it has ``status_``, follow. It also says if
-        decisions estimate the group from the other columns (``group_estimators_``). An estimator
+        a limit on errors is satisfied by larger errors of a group, and if decisions estimate the
+        group from the other columns (``group_estimators_``). An estimator
         without limits, such as ``ParetoFairKMeans``, shows the number of rows instead.
     model_features_ : ndarray
         Names of the columns of X that the model uses as features, or their positions if X has no
@@ -257,7 +258,8 @@ class SensitiveFeaturesMixin(NamedArguments):
         parts = [limits_line(own.get("_limits", {}), own.get("certified_disparities_", {}))]
         if "price_of_fairness_" in own:
             parts.append(f"objective lost {own['price_of_fairness_']:.4g}")
-        parts += [changes_line(own.get("changes_", {})), said_rows(*own["_n_rows"])]
+        parts += [changes_line(own.get("changes_", {})), own.get("_kept_by", "")]
+        parts.append(said_rows(*own["_n_rows"]))
         if own.get("group_estimators_"):
             parts.append("groups estimated from the other columns (group_estimators_)")
         if "status_" in own:

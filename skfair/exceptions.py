@@ -9,6 +9,7 @@ __all__ = [
     "NoFeasibleModelWarning",
     "PositiveClassWarning",
     "SelectionRateWarning",
+    "ExplainedVarianceWarning",
     "LooseLimitWarning",
     "RepeatedRowsWarning",
     "SeenRowsWarning",
@@ -74,6 +75,20 @@ class SelectionRateWarning(UserWarning):
     --------
     >>> from skfair.exceptions import SelectionRateWarning
     >>> SelectionRateWarning.__base__.__name__
+    'UserWarning'
+    """
+
+
+class ExplainedVarianceWarning(UserWarning):
+    """Warning used when limits take away much of the variance that a regressor explains.
+
+    It is given if R2 on the training rows falls by more than a third, in comparison with the same
+    model without limits.
+
+    Examples
+    --------
+    >>> from skfair.exceptions import ExplainedVarianceWarning
+    >>> ExplainedVarianceWarning.__base__.__name__
     'UserWarning'
     """
 

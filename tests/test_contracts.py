@@ -39,6 +39,9 @@ from tests.prototypes import QuietCallback
 from tests.public import discover_estimators
 from tests.seeds import generator
 
+# Limits on small samples are tight here. tests/estimators/test_explained.py is about the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:The limits lower R2")
+
 RNG = generator(0)
 N = 240
 SEX, AGE = RNG.choice(["f", "m"], N), RNG.choice(["old", "young"], N)

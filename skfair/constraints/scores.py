@@ -50,7 +50,7 @@ class MeanResidualParity(_OfPredictions):
 
 
 @CONSTRAINTS.register("wasserstein")
-@documented(before="1.00", after="0.05", loose=2.0)
+@documented(before="1.00", after="0.50", loose=2.0, limit=0.5)
 class Wasserstein(_OfPredictions):
     """Bound the Wasserstein distance between the predictions of groups.
 
@@ -62,7 +62,7 @@ class Wasserstein(_OfPredictions):
 
 
 @CONSTRAINTS.register("kolmogorov")
-@documented(before="0.33", after="0.05")
+@documented(before="0.33", after="0.30", limit=0.3)
 class Kolmogorov(_OfPredictions):
     """Bound the difference of selection rates between groups at every threshold.
 

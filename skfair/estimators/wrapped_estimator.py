@@ -32,6 +32,7 @@ from skfair.estimators.wrapped_scores import (
     held_out,
     refuse_folds_of_rows,
 )
+from skfair.exceptions import ExplainedVarianceWarning
 from skfair.groups.attributes import check_aligned
 from skfair.groups.training_data import TrainingData
 from skfair.read import read_rows, refuse_lazy
@@ -190,7 +191,11 @@ def values_unseen(
     if estimator._is_prefit:
         check_fitted(inner)
         return [inner], read_parts(partial(read, inner), X)
-    fits = [delayed(fitted)(inner, X, y, params, train) for train, _ in splits()]
+    # If limits of the model inside cost much R2, the first fold says so for all folds.
+    fits = [
+        delayed(fitted)(inner, X, y, params, train, (ExplainedVarianceWarning,) * (fold > 0))
+        for fold, (train, _) in enumerate(splits())
+    ]
     return held_out(fits, X, splits(), read, estimator.n_jobs)
 
 

@@ -53,6 +53,7 @@ from skfair.utils.rounding import TINY
 from skfair.utils.row_hash import row_draws
 from skfair.utils.text import plural
 from skfair.utils.validation import one_dimensional
+from skfair.utils.warn import unwanted
 
 Split = tuple[IntArray, IntArray]  # numbers of the rows to fit on, and of the rows to score
 
@@ -105,12 +106,14 @@ def fitted(
     y: ColumnLike,
     row_params: dict[str, Any],
     rows: IntArray | None = None,
+    silent: tuple[type[Warning], ...] = (),  # warnings of this package that are not given
 ) -> Any:
     """Return a clone of the estimator fitted on some rows (all if None)."""
     if rows is not None:
         whole, X, y = X, _safe_indexing(X, rows), _safe_indexing(y, rows)
         row_params = _check_method_params(whole, row_params, rows)
-    return clone(estimator).fit(X, y, **row_params)
+    with unwanted(*silent):
+        return clone(estimator).fit(X, y, **row_params)
 
 
 def kept_folds(cv: Any) -> Any:

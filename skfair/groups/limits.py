@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,7 +93,7 @@ class Stages(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """A rate or mean over the training rows at the three stages of a fit.
+    """A rate, mean or score over the training rows at the three stages of a fit.
 
     A trained model has two stages only: the model without limits is the model itself.
     """
@@ -102,8 +102,8 @@ class Change:
     without_limits: float
     after: float
     by_group: dict[str, Stages]
-    # Number of rows that are newly selected, or whose prediction is higher than that of the model
-    # itself, and of rows for which the opposite holds. None if it is not known
+    # Number of rows that are newly selected, or whose prediction (or error) is higher than that of
+    # the model itself, and of rows for which the opposite holds. None if it is not known
     rows_up: int | None = None
     rows_down: int | None = None
 
@@ -138,15 +138,18 @@ def changes_line(changes: Mapping[str, Change], *, of_groups: bool = True) -> st
     """Return one line of changes, which are given by the name of the rate or mean.
 
     The stage ``without_limits`` is shown if it differs from ``before``, because then the objective
-    alone changes the decisions of the model.
+    alone changes the decisions of the model. R2 is shown for all rows only, because the errors of
+    the groups say the same, and not at all if it is undefined (NaN).
     """
     parts = []
     for name, own in changes.items():
-        digits = ".4g" if name.startswith("mean") else ".1%"
+        digits = ".4g" if name.startswith("mean") else ".2f" if name == "R2" else ".1%"
         every = {"": Stages(own.before, own.without_limits, own.after), **own.by_group}
+        if isnan(own.after):
+            continue
         is_pair = all(of.before == of.without_limits for of in every.values())
         texts = []
-        for group, of in every.items() if of_groups else [("", every[""])]:
+        for group, of in every.items() if of_groups and name != "R2" else [("", every[""])]:
             before, without, after = (f"{rate:{digits}}" for rate in of)
             stages = f"{before} -> {after}" if is_pair else f"{before} -> {without} -> {after}"
             if not (group or is_pair):

@@ -35,7 +35,7 @@ from skfair import metrics
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike, Seed
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.estimators.kept_models import keeping_models
-from skfair.exceptions import LooseLimitWarning
+from skfair.exceptions import ExplainedVarianceWarning, LooseLimitWarning
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import read_sensitive, sensitive_of
 from skfair.metrics import make_fairness_scorer
@@ -479,7 +479,8 @@ def fairness_path(
             # The limit of an attribute without a limit stays None.
             wanted = bound if limits is None else {n: v and v * bound for n, v in limits.items()}
             model = clone(estimator).set_params(**{f"{prefix}max_disparity": wanted})
-            with unwanted(LooseLimitWarning):  # a path may start at very large limits on purpose
+            # A path may start at very large limits on purpose. It shows the score of each model.
+            with unwanted(LooseLimitWarning, ExplainedVarianceWarning):
                 models.append(model.fit(X, y, **fit_params))
         train_scores = _scores(scorer, models, X, y, sensitive_features, **weights)
         if disparity is not None:

@@ -31,6 +31,7 @@ from skfair.estimators.certified.refits import (
 from skfair.estimators.erm.bind import bind
 from skfair.estimators.erm.report import changes, disparities, own_scores
 from skfair.estimators.erm.task import Task
+from skfair.estimators.explained import warn_if_less_explained
 from skfair.groups.attributes import take_rows
 from skfair.groups.cohort import Cohort
 from skfair.groups.training_data import TrainingData
@@ -69,7 +70,7 @@ def certified_means(
     if by == "split":
         kinds = data.groups.cells().codes
         held_out, path = split_and_fits(estimator, X, data, kinds, metadata, seed)
-        return _certified(estimator, data, constraints, limits, held_out, path)
+        return _warned(_certified(estimator, data, constraints, limits, held_out, path))
     problem = bind(data, task, constraints)
     held_out = HeldOut(data.X, data.y, in_folds(data, seed), data.units)
     folds = [
@@ -81,7 +82,15 @@ def certified_means(
     # The mean of the models was not fitted itself, so its disparities are measured here.
     scores = own_scores(shown, data, task.scale)
     shown["changes_"] = changes(data, task, problem, scores)
-    return shown | disparities(problem, problem.decide(scores), task.scale)
+    return _warned(shown | disparities(problem, problem.decide(scores), task.scale))
+
+
+def _warned(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the fitted attributes; warn if a certified model explains much less than without."""
+    if attributes["status_"] == "certified":
+        others = ["lower the confidence", "fit to more rows"]
+        warn_if_less_explained(attributes["changes_"], others=others)
+    return attributes
 
 
 def _tested_limits(constraints: Sequence[Constraint], max_disparity: Any) -> list[float]:

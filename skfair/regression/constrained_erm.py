@@ -122,12 +122,19 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
     train_disparities_ : dict of str to float
         Disparity of the predictions on the training rows for each constraint.
     changes_ : dict of str to Change
-        Changes of the predictions on the training rows that are caused by the limits. The key "mean
-        prediction" holds an object with the attributes ``before`` (the mean prediction of the same
-        model without limits), ``after`` (the mean with limits), ``by_group`` (the same means for
-        each group), ``rows_up`` (the number of rows with a higher prediction) and ``rows_down``
-        (the number of rows with a lower prediction). The dict is empty with
-        ``enforce="surrogate"``, and if a callback stopped the fit.
+        Changes of the predictions on the training rows that are caused by the limits. The keys are
+        "mean prediction", "mean squared error" and "R2", the part of the variance that predictions
+        explain. With absolute errors the second key is "mean absolute error", and with a loss of
+        your own "mean loss". Each object has these attributes.
+
+        - ``before`` and ``without_limits``: The value of the same model without limits.
+        - ``after``: The value within the limits.
+        - ``by_group``: The same values for each group.
+        - ``rows_up`` and ``rows_down``: The numbers of rows whose prediction, or error, is higher
+          and lower than without limits. They are None for R2.
+
+        R2 is NaN if all targets are equal. The dict is empty with ``enforce="surrogate"``, and if a
+        callback stopped the fit.
     disparity_by_group_ : dict of str to float
         Mean prediction (or loss) of each group minus the overall mean. For "bounded_group_loss" it
         is the mean loss of the group itself.
@@ -163,14 +170,23 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
 
     See Also
     --------
-    FairDecisionRegressor : Post-processing of any regressor.
+    FairDecisionRegressor : Post-processing of any regressor, which may use the group. Equal means
+        then cost much less.
     skfair.classification.ConstrainedERMClassifier : The same method for two classes.
 
     Notes
     -----
     For a linear model with "mean_score_parity", the problem is convex and solved to optimality.
     With "loss_parity", excess losses or a network, the problem is not convex, so solutions are
-    stationary points. If a certificate was found by cross-fitting, the multipliers and their
+    stationary points.
+
+    Limits may take away most of what a model explains, because its predictions do not use the
+    group. If R2 on the training rows falls by more than a third, ``fit`` gives an
+    :class:`~skfair.exceptions.ExplainedVarianceWarning`. Limits on differences of losses
+    ("loss_parity", "excess_loss") are mostly satisfied by larger errors of the group with small
+    ones, which ``summary_`` says. "bounded_group_loss" limits the largest error instead.
+
+    If a certificate was found by cross-fitting, the multipliers and their
     names, ``objective_``, ``kkt_residual_``, ``temperature_``, ``n_iter_``, ``n_solves_`` and
     ``history_`` do not exist.
 
@@ -181,13 +197,13 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
     >>> rng = np.random.default_rng(0)
     >>> sex = rng.choice(["f", "m"], 300)
     >>> X = rng.normal(size=(300, 2)) + (sex == "m")[:, None] * [1, 0]
-    >>> y = 10 * X[:, 0] + rng.normal(size=300)
+    >>> y = 5 * X[:, 0] + 10 * X[:, 1] + rng.normal(size=300)
     >>> for limit in (100.0, 2.0):
     ...     model = ConstrainedERMRegressor(max_disparity=limit).fit(X, y, sensitive_features=sex)
     ...     means = [model.predict(X[sex == s]).mean() for s in ("f", "m")]
     ...     print(f"limit {limit}: group means {means[0]:.1f} and {means[1]:.1f}")
-    limit 100.0: group means 0.1 and 9.2
-    limit 2.0: group means 4.0 and 6.0
+    limit 100.0: group means -0.2 and 3.3
+    limit 2.0: group means 0.6 and 2.6
     """
 
     def __init__(

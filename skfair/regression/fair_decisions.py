@@ -24,7 +24,16 @@ from sklearn.utils.validation import check_is_fitted
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import DEFAULT_LIMIT, Constraint, make_constraints, refuse_second_limit
+from skfair.constraints.losses import LossParity
+from skfair.constraints.scores import MeanResidualParity
 from skfair.enforcement.regression_steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
+from skfair.estimators.explained import (
+    LargerErrors,
+    changes_of_numbers,
+    is_less_explained,
+    larger_errors,
+    warn_if_less_explained,
+)
 from skfair.estimators.group_probabilities import GroupModels, fit_groups
 from skfair.estimators.seen_rows import check_unseen
 from skfair.estimators.wrapped_estimator import (
@@ -42,8 +51,9 @@ from skfair.estimators.wrapped_scores import (
     make_splits,
     mean_over,
 )
+from skfair.exceptions import ExplainedVarianceWarning
 from skfair.groups.attributes import check_aligned
-from skfair.groups.limits import change_of, limits_of_attributes
+from skfair.groups.limits import limits_of_attributes
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
 from skfair.read import read_features
@@ -143,11 +153,17 @@ class FairDecisionRegressor(
         ``Sensitive(intersectional=False)``. Otherwise there is a single value, which compares the
         intersections of the attributes.
     changes_ : dict of str to Change
-        Changes of the predictions on the training rows that are caused by the limits. The key "mean
-        prediction" holds an object with the attributes ``before`` (the mean prediction of the same
-        model without limits), ``after`` (the mean with limits), ``by_group`` (the same means for
-        each group), ``rows_up`` (the number of rows with a higher prediction) and ``rows_down``
-        (the number of rows with a lower prediction).
+        Changes of the predictions on the training rows that are caused by the limits. The keys are
+        "mean prediction", "mean squared error" and "R2", the part of the variance that predictions
+        explain. Each object has these attributes.
+
+        - ``before`` and ``without_limits``: The value of the regressor itself without limits.
+        - ``after``: The value within the limits.
+        - ``by_group``: The same values for each group.
+        - ``rows_up`` and ``rows_down``: The numbers of rows whose prediction, or error, is higher
+          and lower than without limits. They are None for R2.
+
+        R2 is NaN if all targets are equal.
     price_of_fairness_ : float
         Increase of the mean squared error on the training rows that is caused by the limits. It is
         negative if the maps improve the predictions.
@@ -159,7 +175,8 @@ class FairDecisionRegressor(
 
     See Also
     --------
-    ConstrainedERMRegressor : Linear or neural regressor that is trained under constraints.
+    ConstrainedERMRegressor : Linear or neural regressor that is trained under constraints, also on
+        the largest error of a group.
     skfair.classification.FairDecisionClassifier : The same method for classification.
 
     Notes
@@ -168,6 +185,12 @@ class FairDecisionRegressor(
     below the limit by about one standard error. Each step of the maps costs O(n log n), and one
     step is enough for a single known attribute. If many predictions are tied, as with shallow
     trees, a limit on "kolmogorov" may merge values, at worst into one for all rows.
+
+    Limits may take away most of what a regressor explains, above all if predictions do not use the
+    group. If R2 of ``train_predictions_`` falls by more than a third, ``fit`` gives an
+    :class:`~skfair.exceptions.ExplainedVarianceWarning`. A limit on differences of errors
+    ("loss_parity") is satisfied by larger errors of the group with small ones, which ``summary_``
+    says.
 
     Examples
     --------
@@ -284,12 +307,16 @@ class FairDecisionRegressor(
             task = task._replace(chances=by_attribute(joint, data.groups.offsets))
         moved = find_steps(free, task)
         attributes = _attributes(data, models, group_models, moved, free, task)
+        larger = None
+        if isinstance(constraint, LossParity | MeanResidualParity) and moved.excess <= 0:
+            larger = larger_errors(attributes["changes_"])
+        attributes["_kept_by"] = "" if larger is None else str(larger)
         self.__dict__.update(attributes, is_group_aware_=bool(self.group_aware))
-        self._warn(moved, free, limit)
+        self._warn(moved, free, limit, larger)
         return self
 
-    def _warn(self, moved: Moved, free: Moved, limit: Any) -> None:
-        """Warn if the limit is missed, or if predictions are nearly constant under it.
+    def _warn(self, moved: Moved, free: Moved, limit: Any, larger: LargerErrors | None) -> None:
+        """Warn if the limit is missed, or if predictions say little under it.
 
         ``free`` are the predictions without limits.
         """
@@ -313,8 +340,15 @@ class FairDecisionRegressor(
             warn_user(
                 f"The predictions that satisfy max_disparity={limit} are nearly constant: if the "
                 "model does not use the group, groups can have equal predictions only if all rows "
-                "have. Set a larger limit, or let predictions use the group (group_aware=True)."
+                "have. Set a larger limit, or let predictions use the group (group_aware=True).",
+                ExplainedVarianceWarning if is_less_explained(self.changes_) else UserWarning,
             )
+        else:
+            others = (
+                [] if self.group_aware else ["let predictions use the group (group_aware=True)"]
+            )
+            trained = "ConstrainedERMRegressor(constraint='bounded_group_loss', max_disparity={})"
+            warn_if_less_explained(self.changes_, larger, others=others, of_largest=trained)
 
     def predict(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
@@ -440,7 +474,7 @@ def _attributes(
 ) -> dict[str, Any]:
     """Return the fitted attributes; ``free`` are the predictions without limits."""
     offsets, masses = data.groups.offsets, data.groups.sums(task.weights)
-    rows, ends = (data.groups, data.sample_weight), (free.values, moved.values)
+    rows, ends = (data.groups, data.sample_weight, task.targets), (free.values, moved.values)
     totals = np.repeat(np.add.reduceat(masses, offsets[:-1]), np.diff(offsets))
     name, attributes = type(task.constraint).__name__, data.groups.levels.attributes
     names = [f"{name} of {a}" for a in attributes] if len(moved.gaps) > 1 else [name]
@@ -457,7 +491,7 @@ def _attributes(
         "train_disparities_": moved.gaps,
         "train_disparity_": float(moved.gaps.max(initial=0.0)),
         "_limits": {name: {"": gap, "limit": x} for name, gap, x in limits if x is not None},
-        "changes_": {"mean prediction": change_of(*rows, ends, data.first_rows)},
+        "changes_": changes_of_numbers(*rows, ends, data.first_rows),
         "price_of_fairness_": moved.error - free.error,
         "status_": "converged" if moved.excess <= 0 else "infeasible",
     }

@@ -31,6 +31,9 @@ from skfair.regression import ConstrainedERMRegressor
 from tests.families import by_families
 from tests.seeds import generator
 
+# Limits on small samples are tight here. tests/estimators/test_explained.py is about the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:The limits lower R2")
+
 pytest.importorskip("skl2onnx", reason="skl2onnx is not installed (extra onnx)")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
 

@@ -32,6 +32,9 @@ from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from tests.messages import messages
 from tests.seeds import generator
 
+# Limits on small samples are tight here. tests/estimators/test_explained.py is about the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:The limits lower R2")
+
 N = 600
 RNG = generator(0)
 SEX, AGE = RNG.choice(["f", "m"], N), RNG.choice(["old", "young"], N)

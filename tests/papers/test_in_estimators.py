@@ -12,6 +12,9 @@ from tests.models import test_plug_in as plug_in
 from tests.seeds import generator
 from tests.utils import test_threads as threads
 
+# Limits on small samples are tight here. tests/estimators/test_explained.py is about the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:The limits lower R2")
+
 
 @pytest.mark.parametrize(("solver", "is_there"), [("ghost", True), ("plada", False)])
 def test_partial_fit_is_there_if_it_works(solver, is_there):

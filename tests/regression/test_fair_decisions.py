@@ -28,6 +28,9 @@ from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 from tests.messages import messages
 from tests.seeds import generator
 
+# Limits on small samples are tight here. tests/estimators/test_explained.py is about the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:The limits lower R2")
+
 
 def people(n=600, seed=0, k=2, curve=0.0):
     rng = generator(seed)

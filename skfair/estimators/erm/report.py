@@ -28,6 +28,13 @@ from skfair.estimators.certificate import Certified
 from skfair.estimators.erm.settings import LossChoice, Settings, SolverChoice
 from skfair.estimators.erm.solve import Stream, choose_solver, solve_freely
 from skfair.estimators.erm.task import TargetScale, Task
+from skfair.estimators.explained import (
+    R2,
+    SQUARES,
+    changes_of_numbers,
+    larger_errors,
+    warn_if_less_explained,
+)
 from skfair.estimators.limits import (
     below_one_person,
     disparity_attributes,
@@ -36,7 +43,7 @@ from skfair.estimators.limits import (
 )
 from skfair.groups.limits import Change, change_of
 from skfair.groups.training_data import TrainingData
-from skfair.losses import Loss
+from skfair.losses import AbsoluteError, Loss, SquaredError
 from skfair.models.choice import LINEAR_OR_LAYERS, SCORE_FUNCTION, ModelChoice, read_model
 from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import plugged_scores
@@ -55,7 +62,7 @@ MODEL_ATTRIBUTES = (
 # Attributes of a solved problem, except for its model. ``partial_fit`` does not delete them.
 SOLUTION_ATTRIBUTES = (
     *("constraint_names_", "multipliers_", "objective_", "kkt_residual_", "history_", "_stream"),
-    *("n_iter_", "n_solves_", "temperature_", "disparity_by_group_", "_last_model"),
+    *("n_iter_", "n_solves_", "temperature_", "disparity_by_group_", "_last_model", "_kept_by"),
 )
 
 
@@ -186,6 +193,8 @@ def of_fit(
     is_usual = choose_solver(settings.solver, problem).is_stochastic
     if attributes["status_"] == "max_iter" and not is_usual:
         warn_not_converged(problem, solved, attributes["kkt_residual_"], settings)
+    elif R2 in changed:
+        attributes["_kept_by"] = warn_of_errors(changed, data, problem, task)
     if "selection rate" in changed and all(c.is_fairness for c in problem.constraints):
         is_capped = any(c.comparison.is_cap for c in problem.constraints)
         positive, weights = task.targets > 0, data.groups.rate_weight(data.sample_weight)
@@ -209,10 +218,38 @@ def changes(
     if solved is None or solved.n_solves > 1 or solved.shift:
         start = None if solved is None else solved.free
         before = free.scores(solve_freely(free, task.settings, start))
-    middle, spread = task.scale.middle, task.scale.spread
-    ends = [of > 0 if is_classifier else middle + spread * of for of in (before, scores)]
-    changed = change_of(data.groups, data.sample_weight, ends, data.first_rows)
-    return {"selection rate" if is_classifier else "mean prediction": changed}
+    ends, rows = [before, scores], (data.groups, data.sample_weight)
+    if is_classifier:
+        changed = change_of(*rows, [of > 0 for of in ends], data.first_rows)
+        return {"selection rate": changed}
+    scale, loss = task.scale, task.loss
+    targets, *ends = (scale.middle + scale.spread * of for of in (task.targets, *ends))
+    errors = [scale.of_loss * loss.exact(of, task.targets) for of in (before, scores)]
+    named = {SquaredError: SQUARES, AbsoluteError: "mean absolute error"}
+    error = named.get(type(loss), "mean loss")
+    return changes_of_numbers(*rows, targets, ends, data.first_rows, error=error, errors=errors)
+
+
+def warn_of_errors(
+    changed: Mapping[str, Change], data: TrainingData, problem: ConstrainedERM, task: Task
+) -> str:
+    """Warn if a regressor explains much less within the limits; return whose errors are larger.
+
+    That is a part of ``summary_``, and empty unless a limit is on differences of errors.
+    """
+    bounds, larger, others = problem.constraints, None, []
+    if any(bound.moment.unit == "loss" and not bound.comparison.is_cap for bound in bounds):
+        larger = larger_errors(changed)
+    # Group-aware predictions need the group of each row, not its probability.
+    if [bound.name for bound in bounds] == ["MeanScoreParity"] and data.groups.people is None:
+        bound = bounds[0]
+        limit = task.scale.of_constraint(bound) * bound.max_disparity
+        others = [
+            "let predictions use the group, which usually costs less: FairDecisionRegressor("
+            f"constraint='mean_score_parity', max_disparity={limit:.6g}, group_aware=True)"
+        ]
+    warn_if_less_explained(changed, larger, others=others)
+    return "" if larger is None else str(larger)
 
 
 def of_part(data: TrainingData, task: Task, problem: ConstrainedERM, stream: Stream) -> Attributes:

@@ -21,6 +21,9 @@ from skfair.regression import ConstrainedERMRegressor
 from skfair.regression.certifying import MOST_ROWS_IN_FOLDS
 from tests.seeds import generator
 
+# Limits on small samples are tight here. tests/estimators/test_explained.py is about the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:The limits lower R2")
+
 
 def people(n, seed=0, d=8):
     rng = generator(seed)

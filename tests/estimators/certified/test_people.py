@@ -25,6 +25,9 @@ from skfair.regression import ConstrainedERMRegressor
 from tests.families import by_families
 from tests.seeds import generator
 
+# Limits on small samples are tight here. tests/estimators/test_explained.py is about the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:The limits lower R2")
+
 SPLIT = Certificate(0.9, by="split")
 FREE = LogisticRegression(C=np.inf)
 CROSSED = {
