@@ -186,6 +186,11 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
     ("loss_parity", "excess_loss") are mostly satisfied by larger errors of the group with small
     ones, which ``summary_`` says. "bounded_group_loss" limits the largest error instead.
 
+    For equal means, :class:`FairDecisionRegressor` around a linear regression is about as good if
+    it does not use the group, and better if it does. At a fifth of the difference of means without
+    limits, R2 of crimes in communities on new rows is 0.37 by training, 0.39 by post-processing,
+    0.47 by group-aware post-processing, and 0.63 without limits (``benchmarks/equal_means.py``).
+
     If a certificate was found by cross-fitting, the multipliers and their
     names, ``objective_``, ``kkt_residual_``, ``temperature_``, ``n_iter_``, ``n_solves_`` and
     ``history_`` do not exist.

@@ -192,6 +192,13 @@ class FairDecisionRegressor(
     ("loss_parity") is satisfied by larger errors of the group with small ones, which ``summary_``
     says.
 
+    For equal means, group-blind predictions around a linear regression are about as good as those
+    of :class:`ConstrainedERMRegressor`, and group-aware predictions are better. At a fifth of the
+    difference of means without limits, R2 of crimes in communities on new rows is 0.39
+    (group-blind) and 0.47 (group-aware), 0.37 by training, and 0.63 without limits. Around boosted
+    trees, group-blind predictions are worse than those of training if the data are linear
+    (``benchmarks/equal_means.py``).
+
     Examples
     --------
     >>> import numpy as np
