@@ -28,6 +28,10 @@ ANSWERS = {
         less discriminatory alternative; less discriminatory alternatives; LDA search; model
         multiplicity; would another model have been fairer; business necessity; fairer model
     """,
+    "user_guide/arbitrariness": """
+        arbitrary decisions; arbitrariness; predictive multiplicity; different seed; random
+        seed; stability; reproducibility; randomised predictions; close calls
+    """,
     "auto_examples/measure/plot_calibration": "calibration within groups; calibration",
     "user_guide/decisions": """
         reweighing; post-processing; pre-processing; threshold; thresholds; multiclass;
