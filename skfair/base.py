@@ -260,6 +260,8 @@ class SensitiveFeaturesMixin(NamedArguments):
             parts.append(f"objective lost {own['price_of_fairness_']:.4g}")
         parts += [changes_line(own.get("changes_", {})), own.get("_kept_by", "")]
         parts.append(said_rows(*own["_n_rows"]))
+        if (close := own.get("close_call_rate_", -1.0)) >= 0:  # NaN if it is not known
+            parts.append(f"{close:.1%} of the decisions are close calls (close_calls)")
         if own.get("group_estimators_"):
             parts.append("groups estimated from the other columns (group_estimators_)")
         if "status_" in own:

@@ -9,6 +9,7 @@ the class with the largest expected utility minus offset.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -19,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import (
     ClassLabel,
@@ -221,6 +222,10 @@ class FairDecisionClassifier(
         - "threshold": There is one threshold for all groups, or the same decision for everybody.
           This was better on the training rows than the result of the search.
         - "path": The decisions were found by the search for a certificate.
+    close_call_rate_ : float
+        Share of the training rows whose decision would be another one if the folds were dealt anew,
+        as far as that can be estimated without another fit, see :meth:`close_calls`. NaN with
+        ``certificate``, with ``group_aware="mixed"``, or with two folds.
     mixed_share_ : float
         Fraction of the training rows for which a hash chooses between two thresholds.
     is_group_aware_ : bool
@@ -261,6 +266,7 @@ class FairDecisionClassifier(
     __metadata_request__predict = {"sensitive_features": True, "control_features": True}
     __metadata_request__decision_function = {"sensitive_features": True, "control_features": True}
     __metadata_request__score = {"sensitive_features": True, "control_features": True}
+    __metadata_request__close_calls = {"sensitive_features": True, "control_features": True}
 
     _reads_probabilities = True
     _learns_without_group = True
@@ -407,12 +413,23 @@ class FairDecisionClassifier(
         The classes are in the order of ``_ordered_classes``.
         """
         check_is_fitted(self)
+        (values,) = self._margins_by([self._decider], X, sensitive_features, control_features)
+        return values
+
+    def _margins_by(
+        self,
+        deciders: Sequence[Decider],
+        X: MatrixLike,
+        sensitive_features: ColumnsLike | None,
+        control_features: ColumnsLike | None,
+    ) -> list[FloatArray]:
+        """Return the margins of each of some deciders, which differ in their offsets only."""
         decider = self._decider
         groups = groups_of_new_rows(self, X, sensitive_features)
         strata = strata_of_new_rows(decider, X, control_features, self._sensitive.control_features)
         rows = read_features(self, as_rows(X), skip_check_array=True)
         chances = mean_chances(self.estimators_, rows, self._ordered_classes)
-        return decider.margins(rows, chances, groups, strata)
+        return [each.margins(rows, chances, groups, strata) for each in deciders]
 
     @by_block(n_columns=lambda model: None if model.classes_.size == 2 else model.classes_.size)
     def decision_function(
@@ -452,6 +469,41 @@ class FairDecisionClassifier(
         """
         values = self._margins(X, sensitive_features, control_features)
         return np.asarray(self._ordered_classes[decided(values)])
+
+    @by_block(dtype=lambda model: np.dtype(bool))
+    def close_calls(
+        self,
+        X: MatrixLike,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        control_features: ColumnsLike | None = None,
+    ) -> NDArray[np.bool_]:
+        """Say whose decision might be another one if the folds were dealt anew.
+
+        The offsets depend on the folds, which are dealt by a hash of the rows and ``random_state``.
+        Another deal gives other offsets, which decide differently about people near a threshold.
+        ``fit`` estimates the offsets of one other deal, without fitting any model again: each
+        probability of a training row is changed as much as two models of other folds differ about
+        the row.
+
+        Returns
+        -------
+        is_close : ndarray of bool of shape (n_samples,)
+            Whether the decision differs between both deals. Their share of the training rows is
+            ``close_call_rate_``.
+        """
+        check_is_fitted(self)
+        if self._decider.other_offsets is None:
+            if not np.isnan(self.close_call_rate_):
+                groups_of_new_rows(self, X, sensitive_features)  # raises if they are missing
+                return np.zeros(_num_samples(X), bool)
+            raise ValueError(
+                "Close calls are known for limits without certificate= and group_aware='mixed', "
+                "around models that are fitted on three folds or more. This fit has none."
+            )
+        both = [self._decider, self._decider.dealt_anew()]
+        own, other = map(decided, self._margins_by(both, X, sensitive_features, control_features))
+        return np.asarray(own != other)
 
     @by_block(n_columns=lambda model: model.classes_.size)
     def predict_proba(self, X: MatrixLike) -> FloatArray:

@@ -240,6 +240,9 @@ class StrictEvaluation:
     chances: FloatArray | None = None
     # Cost of exceeding a limit by 1. If None, satisfied limits come first
     penalty: float | None = None
+    # (n_samples, n_classes): added to the utility of each decision, so that a search prefers
+    # decisions near given ones; None for the utility alone
+    favoured: FloatArray | None = None
 
     @classmethod
     def of(
@@ -283,10 +286,10 @@ class StrictEvaluation:
     def values(self) -> FloatArray:
         """The utility of each decision about each row, (n_samples, n_classes)."""
         values = self.utility[self.rates.classes]
-        if self.chances is None:
-            return values
-        expected = self.chances @ self.utility
-        return np.asarray(values + self._share_expected * (expected - values))
+        if self.chances is not None:
+            expected = self.chances @ self.utility
+            values = np.asarray(values + self._share_expected * (expected - values))
+        return values if self.favoured is None else values + self.favoured
 
     @cached_property
     def _value_columns(self) -> FloatArray:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,14 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.estimators.seen_rows import check_unseen_groups
-from skfair.estimators.wrapped_scores import Split, chances_of, fitted, held_out, mean_chances
+from skfair.estimators.wrapped_scores import (
+    Split,
+    chances_of,
+    change_by_another_deal,
+    fitted,
+    held_out,
+    mean_chances,
+)
 from skfair.groups.training_data import TrainingData
 from skfair.utils.rounding import TINY
 from skfair.utils.routing import fit_arguments
@@ -109,6 +116,17 @@ def _within_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
     return np.asarray(of_pairs * (chances / (of_pairs @ spread.T) @ spread))
 
 
+class GroupFits(NamedTuple):
+    """Models of the groups, and what they say about the training rows."""
+
+    models: GroupModels
+    # (n_samples, n_groups, n_classes): out-of-fold P(group and class | row)
+    joint: FloatArray
+    # Returns the same as another deal of the folds might give it, for given probabilities of the
+    # classes
+    other_joint: Callable[[FloatArray], FloatArray]
+
+
 def fit_groups(
     estimator: Any,  # the outer estimator, with ``group_estimator`` and ``n_jobs``
     inner: Sequence[Any],  # models of its folds, whose transformers the neutral models use
@@ -116,11 +134,8 @@ def fit_groups(
     classes: IntArray,  # (n_samples,): number of the class of each row
     chances: FloatArray,  # (n_samples, n_classes): out-of-fold probabilities
     splits: Sequence[Split],
-) -> tuple[GroupModels, FloatArray]:
-    """Fit models of the groups on folds: ``estimator.group_estimator``, or neutral ones if None.
-
-    Returns them and the out-of-fold P(group and class | row), (n_samples, n_groups, n_classes).
-    """
+) -> GroupFits:
+    """Fit models of the groups on folds: ``estimator.group_estimator``, or neutral ones if None."""
     weights, chosen, groups = data.sample_weight, estimator.group_estimator, data.groups
     fit: Callable[..., Any] = fit_neutral
     params = {} if weights is None else {"sample_weight": weights}
@@ -150,7 +165,17 @@ def fit_groups(
         known.append(of_folds)
         of_rows.append(of_attribute)
     models = GroupModels(known, labels, tuple(sizes.tolist()), n_classes)
-    return models, models._together(of_rows, chances)
+
+    def other_joint(chances: FloatArray) -> FloatArray:
+        parts = []
+        for own, models_of_folds, classes_of_own in zip(of_rows, known, labels, strict=True):
+            read = partial(chances_of, classes=classes_of_own)
+            changes = change_by_another_deal(models_of_folds, data.X, splits, read)
+            part = np.maximum(own + changes, TINY)
+            parts.append(part / part.sum(axis=1, keepdims=True))
+        return models._together(parts, chances)
+
+    return GroupFits(models, models._together(of_rows, chances), other_joint)
 
 
 # The parameters of the small booster. Compared with a clone of the user's booster, accuracy is

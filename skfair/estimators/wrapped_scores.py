@@ -50,7 +50,7 @@ from skfair.read import read_groups
 from skfair.utils.factorize import factorize
 from skfair.utils.response import get_response
 from skfair.utils.rounding import TINY
-from skfair.utils.row_hash import row_draws
+from skfair.utils.row_hash import deal_draws
 from skfair.utils.text import plural
 from skfair.utils.validation import one_dimensional
 from skfair.utils.warn import unwanted
@@ -198,6 +198,33 @@ def held_out(
     for part, (_, test) in zip(parts, splits, strict=True):
         values[test] = part
     return models, values
+
+
+# Three models are needed, because two of them have to have seen a row.
+FEWEST_DEALT = 3
+
+
+def change_by_another_deal(
+    models: Sequence[Any],  # one for each fold
+    X: MatrixLike,
+    splits: Sequence[tuple[IntArray, IntArray]],
+    read: Callable[[Any, MatrixLike], FloatArray],
+) -> FloatArray:
+    """Return about how out-of-fold values might change if rows were dealt to folds anew.
+
+    The value of a row would then come from a model of other rows. It would differ from the present
+    one about as much as two models of other folds, which have both seen the row, differ from each
+    other. With fewer than FEWEST_DEALT models that is not known, and the changes are 0.
+    """
+    changes = np.zeros(0)
+    for k, (_, test) in enumerate(splits):
+        rows = _safe_indexing(X, test)
+        others = (1, 2) if len(models) >= FEWEST_DEALT else (0, 0)
+        one, other = (read(models[(k + step) % len(models)], rows) for step in others)
+        if not changes.size:
+            changes = np.zeros((_num_samples(X), *one.shape[1:]))
+        changes[test] = one - other
+    return changes
 
 
 def groups_of_new_rows(
@@ -359,10 +386,11 @@ def make_splits(
 
     If ``cv`` is a number, the rows are sorted by class and kind, and within a kind by a hash of the
     row. Then they are dealt to the folds in turn, like cards. So every class and kind is spread
-    evenly, and the folds do not depend on the order of the table. This matters because folds cut
-    out of a sorted table would make their models extrapolate. Targets that are numbers are sorted
-    by size within a kind. Of the rows of one unit (person) a typical row is dealt, and the others
-    get the same fold.
+    evenly, and the folds do not depend on the order of the table, or the order and units of its
+    columns. This matters because folds cut out of a sorted table would make their models
+    extrapolate, and because nobody should get another decision for such a reason. Targets that are
+    numbers are sorted by size within a kind. Of the rows of one unit (person) a typical row is
+    dealt, and the others get the same fold.
 
     Other values of ``cv`` are used unchanged, but every row must be in a test part, and in no
     training part of the same pair.
@@ -379,7 +407,7 @@ def make_splits(
                     "Sensitive attributes are passed as sensitive_features=."
                 )
             raise ValueError(f"cv={cv} folds need at least 2 folds and one row in each, got {got}")
-        draws, levels = row_draws(rows.X, None, key), np.unique(y, return_inverse=True)[1]
+        draws, levels = deal_draws(rows.X, key), np.unique(y, return_inverse=True)[1]
         alike = np.zeros(n) if rows.sample_weight is None else rows.sample_weight
 
         def least(codes: IntArray) -> FloatArray:

@@ -310,7 +310,7 @@ class FairDecisionRegressor(
         if free.excess > 0 and not self.group_aware:
             # fit_groups estimates pairs of group and class. Here all rows have the same class.
             classes, chances = np.zeros(targets.size, np.int64), np.ones((targets.size, 1))
-            group_models, joint = fit_groups(self, models, data, classes, chances, splits())
+            group_models, joint, _ = fit_groups(self, models, data, classes, chances, splits())
             task = task._replace(chances=by_attribute(joint, data.groups.offsets))
         moved = find_steps(free, task)
         attributes = _attributes(data, models, group_models, moved, free, task)

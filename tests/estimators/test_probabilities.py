@@ -105,19 +105,25 @@ def test_models_of_groups_never_judge_people_they_have_seen(people):
     """A nearest neighbour would know the row of a person by the other one."""
     X, y, _, table = people
 
-    class Nearest(LogisticRegression):
+    class Misleading(LogisticRegression):
         def fit(self, X, y, sample_weight=None):
             self.seen_ = {tuple(row) for row in X}
             return super().fit(X, y, sample_weight)
 
         def predict_proba(self, X):
-            if len(X) < N / 2:  # the test part of a fold
-                assert not self.seen_ & {tuple(row) for row in X}
-            return super().predict_proba(X)
+            chances = super().predict_proba(X)
+            is_seen = [tuple(row) in self.seen_ for row in X]
+            chances[is_seen] = chances[is_seen][:, ::-1]
+            return chances
 
-    FairDecisionClassifier(max_disparity=LIMIT, group_estimator=Nearest()).fit(
-        X, y, sensitive_features=table
-    )
+    # Close calls ask what models say of people they have seen; the offsets do not depend on it.
+    offsets = [
+        FairDecisionClassifier(max_disparity=LIMIT, group_estimator=inner)
+        .fit(X, y, sensitive_features=table)
+        .offsets_
+        for inner in (LogisticRegression(), Misleading())
+    ]
+    np.testing.assert_allclose(*offsets)
 
 
 def test_columns_of_X_in_a_search(people):

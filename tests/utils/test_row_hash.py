@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse, stats
 
-from skfair.utils.row_hash import row_draws
+from skfair.utils.row_hash import deal_draws, row_draws
 from tests.processes import run
 from tests.seeds import generator, seed_of
 
@@ -87,7 +87,7 @@ def test_batches_single_rows_and_other_processes_draw_the_same():
     assert np.array_equal(np.concatenate([row_draws(X[[i]], NAMES, 5) for i in range(60)]), draws)
     code = """
         import pandas as pd
-        from skfair.utils.row_hash import row_draws
+        from skfair.utils.row_hash import deal_draws, row_draws
         print(row_draws(pd.DataFrame({'age': ['x', 'y'], 'income': [1, 2]}), [], 5).tolist())
     """
     here = row_draws(pd.DataFrame({"age": ["x", "y"], "income": [1, 2]}), [], 5)
@@ -108,3 +108,51 @@ def test_columns_without_names_and_values_without_a_hash():
     assert all(np.array_equal(one, draws[0]) for one in draws)
     lists = row_draws(pd.DataFrame({"a": [[1], [2], [1]]}), None, 0)
     assert lists[0] == lists[2] != lists[1]
+
+
+def dealt_table(n=2000):
+    """Columns of numbers with zeros, of few whole numbers, and of texts."""
+    rng = generator(7)
+    numbers = rng.normal(size=(n, 2)) * (rng.random((n, 2)) < 0.7)
+    whole, words = rng.integers(-2, 3, n), rng.choice(["x", "y", ""], n)
+    return pd.DataFrame({"a": numbers[:, 0], "b": numbers[:, 1], "c": whole, "d": words})
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        lambda X: X[["d", "b", "a", "c"]],
+        lambda X: X.rename(columns={"a": "d", "d": "a"}),
+        lambda X: X.assign(a=2.54 * X["a"], b=1e-6 * X["b"], c=3 * X["c"]),
+        lambda X: X.assign(e=0.0),
+        lambda X: X.astype({"c": "Int64", "d": "category"}),
+        lambda X: X.astype({"d": object}).to_numpy(),
+    ],
+)
+def test_rows_are_dealt_the_same_whatever_the_order_and_units_of_columns(same):
+    X = dealt_table()
+    draws = deal_draws(X, 3)
+    other = deal_draws(same(X), 3)
+    if isinstance(same(X), np.ndarray):  # numbers among texts have no common unit
+        assert np.unique(other).size > 1000
+        return
+    assert np.array_equal(draws, other)
+
+
+@pytest.mark.parametrize("holder", [sparse.csr_array, sparse.csc_matrix, pd.DataFrame, np.asarray])
+def test_numbers_are_dealt_the_same_in_any_container(holder):
+    X = dealt_table()[["a", "b", "c"]].to_numpy()
+    assert np.array_equal(deal_draws(holder(X), 1), deal_draws(X, 1))
+    order = generator(8).permutation(len(X))
+    assert np.array_equal(deal_draws(holder(X[order]), 1), deal_draws(X, 1)[order])
+
+
+def test_dealt_rows_are_uniform_and_differ_by_key():
+    X = generator(9).normal(size=(20_000, 2))
+    draws = deal_draws(X, 1)
+    assert stats.kstest(draws, "uniform").pvalue > 1e-7
+    assert are_unrelated(draws, deal_draws(X, 2))
+    assert are_unrelated(draws[1:], draws[:-1])
+    assert np.unique(draws).size > 19_990
+    # A number counts by its place only, so monotone columns say the same.
+    assert np.array_equal(draws, deal_draws(np.sign(X) * np.abs(X) ** 3, 1))

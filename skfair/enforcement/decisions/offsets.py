@@ -31,6 +31,7 @@ from skfair.enforcement.decisions.lines import (
 )
 from skfair.enforcement.decisions.rows import Features, LinearRows, linear_rows
 from skfair.enforcement.decisions.shares import Shares, by_column, margins, with_ties_broken
+from skfair.enforcement.decisions.smooth import MARGINS, STAGES, SmoothRows
 from skfair.enforcement.rounds import DAMPING, MAX_ROUNDS, PATIENCE, moved_bounds
 from skfair.enforcement.strict_evaluation import StrictEvaluation
 
@@ -44,6 +45,11 @@ SAMPLE, FEW = 10_000, 4_000
 FIRST_STEPS, STEPS = 40, 15
 # Bounds are made tighter by at most this much in a round.
 _LARGEST_MARGIN = 0.004
+# Utility of agreeing with the soft decisions, as a share of the range of the utility. With other
+# folds soft decisions change for 0.1% to 5% of the people, and the best ones within the limits as
+# counted for 5% to 28%. With twice this share, limits on COMPAS cost 0.003 more accuracy in 4 of 56
+# cells of the frontier, and a tenth fewer decisions change. Half of it changes a fifth more.
+_NEARNESS = 0.15
 # Cost of the last line searches, at most, in numbers of evaluated rows.
 SEARCHED_ROWS = 1e6
 
@@ -130,6 +136,29 @@ class OffsetSearch:
         _, data, multipliers = self._soft
         return replace(other, start=(other._rows_near(other.free, data), data, multipliers))
 
+    def near_soft(self) -> OffsetSearch:
+        """Return a search that prefers decisions near the soft ones to equally good other ones.
+
+        Where it has no smooth search (``smooth.py``), the search is returned as it is. With more
+        rows than SAMPLE decisions hold still anyway, and the smooth search takes longer.
+        """
+        has_quotients = any(bound.quotients is not None for bound in self.strict.rates.bounds)
+        is_free = self.free.verdict.is_feasible
+        if is_free or has_quotients or self.strict.n_classes > 2 or self._is_sampled:
+            return self
+        bonus = _NEARNESS * float(np.ptp(self.strict.utility))
+        favoured = bonus * np.eye(self.strict.n_classes)[self.soft().predicted]
+        return replace(self, strict=replace(self.strict, favoured=favoured), start=self._soft)
+
+    def is_near_soft(self, candidate: Candidate) -> bool:
+        """Whether decisions near the soft ones are preferred, and these satisfy the limits."""
+        return self.strict.favoured is not None and candidate.verdict.is_feasible
+
+    @property
+    def _is_sampled(self) -> bool:
+        """Whether soft offsets are found on a sample of the rows."""
+        return self.kinds.size > 1.25 * SAMPLE
+
     def soft(self) -> Candidate:
         """Return the decisions at soft offsets, which nearly satisfy the limits."""
         rows, _, multipliers = self._soft
@@ -167,6 +196,10 @@ class OffsetSearch:
         if best.verdict.is_feasible:
             return best
         rows, data, multipliers = self._soft
+        if self.strict.favoured is not None:
+            near = self._smoothed(rows, multipliers)
+            if near.verdict.is_feasible:
+                return self.exchange(near)
         # Bounds move by ``shift``, the difference of counted and expected values, and inside by
         # ``margin``. n_idle counts rounds that satisfy the limits without being better.
         shift, margin, n_idle = np.zeros(rows.upper.size), 0.0, 0
@@ -196,6 +229,26 @@ class OffsetSearch:
             multipliers = solve_dual(data, tighter, multipliers, TEMPERATURES[-1], STEPS)
         return self.exchange(best)
 
+    def _smoothed(self, rows: LinearRows, multipliers: FloatArray) -> Candidate:
+        """Return decisions near the soft ones, which mostly satisfy the limits as counted.
+
+        The limits are made tighter until they do.
+        """
+        smooth = SmoothRows.of(self.strict, self.values, self.shares)
+        middle = np.full(smooth.centers.shape[1], 0.5)
+        point = np.concatenate([self._offsets(rows, multipliers)[:, 1], middle])
+        best = self.free
+        for margin in MARGINS:
+            for temperature, steepness in STAGES[-1:] if margin else STAGES:
+                point = smooth.moved(point, temperature, steepness, margin)
+            second = point[: self.features.size]
+            trial = self.candidate(np.column_stack([np.zeros_like(second), second]))
+            if trial.verdict.is_better_than(best.verdict):
+                best = trial
+            if best.verdict.is_feasible:
+                break
+        return best
+
     def _samples(self) -> tuple[SoftRows, SoftRows]:
         """Return two samples of the rows, of FEW and of SAMPLE rows, or all rows if there are few.
 
@@ -205,7 +258,7 @@ class OffsetSearch:
         data = SoftRows(self.values, self.shares, self.strict.weights)
         cells = max(self.strict.rates.cells, key=lambda cells: cells.max())
         strata = cells * self.features.n_kinds + self.kinds
-        if strata.size > 1.25 * SAMPLE:
+        if self._is_sampled:
             data, strata = data.sample(SAMPLE, strata, self.rng)
         if strata.size > 1.25 * FEW:
             return data.sample(FEW, strata, self.rng)[0], data

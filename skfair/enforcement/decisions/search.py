@@ -97,9 +97,10 @@ def search_decisions(
         if best is None or other.verdict.is_better_than(best.verdict):
             best, method = other, "offsets"
     assert best is not None
+    is_near = search.is_near_soft(best)  # then further moves gain little, and would not hold still
     if groups is None and strict.n_classes == 2:
-        best = _as_if_known(search, repair_at_random(search, best))
-    if not is_exact:
+        best = _as_if_known(search, best if is_near else repair_at_random(search, best))
+    if not (is_exact or is_near):
         best = _search_tighter(search, best, groups)
     solution = _solution(search, best, method)._replace(tie_weight=tie_weight)
     if groups is not None and strict.n_classes == 2 and draws:
@@ -221,20 +222,20 @@ def _mix(
         every = zip(strict.rates.bounds, trial.decisions.means, strict.rates.starts, strict=True)
         counted = [b.row_values(means) - b.row_values(start) for b, means, start in every]
         missed = np.concatenate(counted) - mixed.effects
-    return best if _gains(strict, best, pure) else pure
+    return best if gains(strict, best, pure) else pure
 
 
-def _gains(strict: StrictEvaluation, best: Solution, pure: Solution) -> bool:
-    """Whether decisions gain more utility over ``pure`` ones than the standard error of the gain.
+def gains(strict: StrictEvaluation, best: Solution, pure: Solution, n_errors: float = 1.0) -> bool:
+    """Whether decisions gain more utility over ``pure`` ones than some standard errors of the gain.
 
     If not both satisfy the limits, the verdicts are compared instead.
     """
     if not (best.verdict.is_feasible and pure.verdict.is_feasible):
         return best.verdict.is_better_than(pure.verdict)
     rows = np.arange(pure.predicted.size)
-    gains = strict.values[rows, best.predicted] - strict.values[rows, pure.predicted]
-    gain = float(strict.weights @ gains)
-    return gain > float(np.linalg.norm(strict.weights * (gains - gain)))
+    of_rows = strict.values[rows, best.predicted] - strict.values[rows, pure.predicted]
+    gain = float(strict.weights @ of_rows)
+    return gain > n_errors * float(np.linalg.norm(strict.weights * (of_rows - gain)))
 
 
 def _search_offsets(search: OffsetSearch, may_break_ties: bool) -> tuple[Candidate, float]:
@@ -261,6 +262,8 @@ def _search_and_repair(search: OffsetSearch) -> Candidate:
     limits only slightly, so the repair starts from each of them.
     """
     best = search.search()
+    if search.is_near_soft(best):
+        return best
     for start in (search.soft, lambda: search.free):
         if not _loses_much(search, best):
             break

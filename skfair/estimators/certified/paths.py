@@ -182,7 +182,7 @@ def certify(
     rates = replace(rates, is_equalised=True)
     groups = joint = None
     if not spec.group_aware:
-        groups, joint = fits.fit_groups(fits.chances)
+        groups, joint, _ = fits.fit_groups(fits.chances)
     shares, weights = rows.shares(fits.chances, joint), rows.weights
     free = decided(fits.chances @ goal.utility)
     share, room = kept_rate(spec.selection_rate, fits.own == 1, weights), 0.0
@@ -209,6 +209,7 @@ def certify(
         **decider_attributes(rows, fits.models, groups, goal.utility, offsets, draws),
         **attributes,
         "mixed_share_": 0.0,
+        "close_call_rate_": np.nan,
         "train_objective_": goal.of(rows.codes, rows.weights, predicted),
         "price_of_fairness_": attributes["price_of_fairness_"] * goal.unit,
         "train_predictions_": rows.classes[predicted],

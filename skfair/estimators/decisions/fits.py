@@ -16,13 +16,16 @@ import numpy as np
 
 from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike
 from skfair.estimators.decisions.bind import DecisionProblem, LabelledRows
-from skfair.estimators.group_probabilities import GroupModels, fit_groups
+from skfair.estimators.group_probabilities import GroupFits, fit_groups
 from skfair.estimators.wrapped_estimator import WrapsEstimator, values_unseen
 from skfair.estimators.wrapped_scores import (
     FEW_ROWS,
+    FEWEST_DEALT,
     FOLDS,
     FOLDS_OF_FEW,
     Split,
+    chances_of,
+    change_by_another_deal,
     check_prefit,
     fewest_to_fit,
     known_folds,
@@ -42,9 +45,11 @@ class ClassFits:
     own: IntArray  # (n_samples,): number of the class that the model itself predicts, out-of-fold
     chances: FloatArray  # (n_samples, n_classes): out-of-fold probabilities
     splits: Callable[[], list[Split]]  # makes the folds of these rows; not called for fitted models
-    # Fits models of the groups on the same folds, given probabilities of the classes. Returns them
-    # and the out-of-fold P(group and class | row)
-    fit_groups: Callable[[FloatArray], tuple[GroupModels, FloatArray]]
+    # Fits models of the groups on the same folds, given probabilities of the classes
+    fit_groups: Callable[[FloatArray], GroupFits]
+    # Returns probabilities of the classes as another deal of the folds might give them; None if
+    # there are too few folds to tell
+    other_chances: Callable[[], FloatArray | None]
 
 
 def read_folds(
@@ -57,8 +62,8 @@ def read_folds(
 ) -> Any:
     """Return ``cv``, or its default, as a number of folds, a splitter, or a list of splits.
 
-    For a certificate the result is a list, also if the model is fitted already, because the paths
-    of a certificate are found on folds. Raises if the folds cannot judge each other.
+    For a certificate the result is a list, also if the model is fitted already. Raises if the folds
+    cannot judge each other.
     """
     rows, certificate = problem.rows, problem.spec.certificate
     if not isinstance(cv, str):
@@ -77,8 +82,8 @@ def read_folds(
         )
     if len(splits) < 3:
         raise ValueError(
-            f"certificate= needs 3 folds or more, got cv={cv!r}: with two, the rows that a "
-            "path is found on are scored by a model of just those that judge it."
+            f"certificate= needs 3 folds or more, got cv={cv!r}: with two, models of half of "
+            "the rows are tested, and their mean, which predicts, differs too much from them."
         )
     return splits
 
@@ -113,7 +118,16 @@ def fit_classes(
         own, chances = own[passed.owners], chances[passed.owners]
         spread = cache(lambda: passed.spread(splits()))
 
-    def group_models(chances: FloatArray) -> tuple[GroupModels, FloatArray]:
+    def group_models(chances: FloatArray) -> GroupFits:
         return fit_groups(estimator, models, data, rows.codes, chances, spread())
 
-    return ClassFits(models, own, chances, spread, group_models)
+    def other_chances() -> FloatArray | None:
+        if len(models) == 1:  # passed fitted
+            return chances
+        if len(models) < FEWEST_DEALT:
+            return None
+        read_chances = partial(chances_of, classes=rows.classes)
+        changes = change_by_another_deal(models, once.X, splits(), read_chances)
+        return np.clip(chances + (changes if passed is None else changes[passed.owners]), 0.0, 1.0)
+
+    return ClassFits(models, own, chances, spread, group_models, other_chances)

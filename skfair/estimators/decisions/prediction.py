@@ -9,7 +9,7 @@ Both ways to fit decisions (``decisions/solve.py`` and ``certified/paths.py``) e
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -60,6 +60,8 @@ class Decider:
     tie_weight: float = 0.0  # c in v + c v log v, which replaces a utility v to break ties
     corrections: ProbabilityCorrections | None = None  # corrections of the probabilities
     mixture: Mixture | None = None  # mixture of thresholds; None if each group has one
+    # The offsets that another deal of the folds might have given; None if that is not known
+    other_offsets: FloatArray | None = None
 
     @property
     def uses_groups(self) -> bool:
@@ -95,6 +97,11 @@ class Decider:
             result[is_unknown] = values[is_unknown]
         return result
 
+    def dealt_anew(self) -> Decider:
+        """Return the decider that another deal of the folds might have given."""
+        assert self.other_offsets is not None
+        return replace(self, offsets=self.other_offsets)
+
     def _shares(
         self, rows: Any, chances: FloatArray, groups: IntArray | None, strata: IntArray | None
     ) -> Shares:
@@ -128,6 +135,11 @@ class Decider:
         """
         import pandas as pd
 
+        if self.group_models is not None:
+            raise ValueError(
+                "These decisions have no thresholds: they use estimated groups "
+                "(group_estimators_), because one threshold for each group would lose much more."
+            )
         if self.mixture is not None:
             raise ValueError(
                 "A group has several thresholds here, and a number made of the columns of a row "
@@ -163,6 +175,7 @@ def decider_attributes(
     utility: FloatArray,
     offsets: FloatArray,
     draws: Callable[[Any], FloatArray],
+    other_offsets: FloatArray | None = None,
     **parts: Any,  # further fields of the decider
 ) -> dict[str, Any]:
     """Return the attributes that predictions need: the decider, its classes, models and offsets.
@@ -172,7 +185,10 @@ def decider_attributes(
     groups, strata, n_classes = rows.groups.levels, rows.strata, rows.classes.size
     marginals = rows.groups.sums(rows.sample_weight)
     marginals /= marginals[groups.offsets[0] : groups.offsets[1]].sum()
-    offsets = offsets.reshape(groups.n_groups, rows.n_strata, n_classes, n_classes)
+    shape = groups.n_groups, rows.n_strata, n_classes, n_classes
+    offsets = offsets.reshape(shape)
+    if other_offsets is not None:
+        parts["other_offsets"] = other_offsets.reshape(shape)
     levels = None if strata is None else strata.levels
     decider = Decider(groups, levels, marginals, utility, offsets, draws, group_models, **parts)
     order = np.argsort(rows.classes)

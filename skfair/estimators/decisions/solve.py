@@ -26,15 +26,17 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.levels import best_of_levels, best_ratio, shares_of
+from skfair.enforcement.decisions.lines import decided
 from skfair.enforcement.decisions.offsets import OffsetSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.search import (
     Solution,
     contradiction,
+    gains,
     no_worse_than_simple,
     search_decisions,
 )
-from skfair.enforcement.decisions.shares import Shares
+from skfair.enforcement.decisions.shares import Shares, margins, with_ties_broken
 from skfair.enforcement.strict_evaluation import StrictEvaluation, Verdict
 from skfair.estimators.decisions.bind import Before, DecisionProblem, clash
 from skfair.estimators.decisions.distinct_rows import DistinctRows
@@ -54,6 +56,7 @@ from skfair.estimators.objective import utility_at
 from skfair.estimators.probability_corrections import ProbabilityCorrections, fit_corrections
 from skfair.estimators.wrapped_estimator import read_parts
 from skfair.groups.training_data import TrainingData
+from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.warn import warn_user
 
@@ -64,6 +67,9 @@ _CLOSE = 5e-4
 # With mixtures of thresholds, a hash of the row selects the threshold. A warning is given if the
 # decision depends on the hash for more than this share of the rows.
 MUCH_MIXED = 0.05
+# Groups are estimated, although they are known, if the limits cost more than this many standard
+# errors of accuracy, and the estimates are only used if they gain as many.
+_BEYOND_CHANCE = 2.0
 
 
 def search(
@@ -76,20 +82,49 @@ def search(
     rows, goal, group_aware = problem.rows, problem.goal, problem.spec.group_aware
     # Decisions without limits use corrected probabilities, too, so that the loss by the limits
     # does not contain the effect of the correction.
-    corrections, chances = _corrected(problem, fits.chances)
+    corrections, codes, chances = _corrected(problem, fits.chances)
     drawn = cache(lambda: read_parts(draws, data.X)) if group_aware == "mixed" else None
     # ``free`` searches among the rows as passed, and ``limited`` finds the decisions within the
     # limits. They differ if groups are estimated.
     free = limited = DecisionSearch(problem, fits.own, chances, drawn)
-    group_models = None
+    of_groups, joint, chosen = None, None, problem
     if not (group_aware or rows.groups.is_vacuous or free.is_satisfied(free.before.predicted)):
-        group_models, joint = fits.fit_groups(chances)
+        of_groups = fits.fit_groups(chances)
+        joint = of_groups.joint
         limited = free.on_distinct_rows(joint)
     strict, solution = limited.within_limits()
+    may_estimate = group_aware is True and not isinstance(data.X, PartitionedRows)
+    if may_estimate and problem.goal.at_least is None and limited.loses(strict, solution):
+        # No thresholds for known groups do well here. Decisions that do not use the group are more
+        # flexible, because each estimated group and class has an offset of its own.
+        blind = replace(problem, spec=replace(problem.spec, group_aware=False))
+        corrected = _corrected(blind, fits.chances)
+        guessed = fits.fit_groups(corrected[2])
+        other = DecisionSearch(blind, fits.own, corrected[2], None).on_distinct_rows(guessed.joint)
+        other_strict, found = other.within_limits()
+        if gains(strict, other.as_passed(found), solution, _BEYOND_CHANCE):
+            corrections, codes, chances = corrected
+            of_groups, joint, limited, chosen = guessed, guessed.joint, other, blind
+            strict, solution = other_strict, found
     passed = limited.as_passed(solution)
     without_limits = passed.predicted if passed.method == "none" else free.without_limits()
     value = goal.of(rows.codes, rows.weights, without_limits)
     attributes = report(limited.problem, strict, solution, value)
+    other_offsets, close_share = None, np.nan
+    other_chances = fits.other_chances() if drawn is None else None
+    if passed.method == "none":
+        close_share = 0.0
+    elif other_chances is not None:
+        if corrections is not None:
+            other_chances = corrections(other_chances, codes)
+        other = DecisionSearch(chosen, fits.own, other_chances, None)
+        if of_groups is not None:
+            other = other.on_distinct_rows(of_groups.other_joint(other_chances))
+        other_offsets = other.as_passed(other.under(strict, passed.utility)).offsets
+        values = with_ties_broken(chances @ passed.utility, passed.tie_weight)
+        by_feature = other_offsets.reshape(-1, rows.classes.size)
+        labels = decided(margins(values, rows.shares(chances, joint), by_feature))
+        close_share = float(rows.weights @ (labels != passed.predicted))
     changes = rows.changes(fits.own, without_limits, passed.predicted, first_rows=data.first_rows)
     if attributes["status_"] == "converged" and len(strict.rates.bounds) == problem.n_fair:
         warn_of_changes(
@@ -107,31 +142,35 @@ def search(
         **decider_attributes(
             rows,
             fits.models,
-            group_models,
+            None if of_groups is None else of_groups.models,
             passed.utility,
             passed.offsets,
             draws,
             tie_weight=passed.tie_weight,
             corrections=corrections,
             mixture=passed.mixture,
+            other_offsets=other_offsets,
         ),
+        "close_call_rate_": close_share,
         "train_predictions_": rows.classes[passed.predicted[data.first_rows]],
     }
 
 
 def _corrected(
     problem: DecisionProblem, chances: FloatArray
-) -> tuple[ProbabilityCorrections | None, FloatArray]:
+) -> tuple[ProbabilityCorrections | None, IntArray | None, FloatArray]:
     """Return corrections of probabilities (None if not needed) and the corrected probabilities.
 
-    They are fitted within each group if decisions may use the group, otherwise to all rows.
+    They are fitted within each group if decisions may use the group, otherwise to all rows. The
+    second result are the groups of the rows in the first case, and None in the second.
     """
     rows, codes, n_groups = problem.rows, None, 1
     if problem.spec.group_aware and rows.groups.n_attributes == 1:
         codes, n_groups = rows.groups.codes[0], rows.groups.n_groups
     rng = check_random_state(problem.spec.random_state)
     corrections = fit_corrections(chances, rows.codes, codes, n_groups, rows.weights, rng)
-    return corrections, chances if corrections is None else corrections(chances, codes)
+    corrected = chances if corrections is None else corrections(chances, codes)
+    return corrections, codes, corrected
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +226,19 @@ class DecisionSearch:
         joint = None if self.distinct is None else self.distinct.joint
         return self.problem.rows.shares(self.chances, joint)
 
+    def loses(self, strict: StrictEvaluation, solution: Solution) -> bool:
+        """Whether decisions within limits on several rates of a group lose more than by chance.
+
+        For one rate of each group, one threshold for each group is best. No thresholds may close
+        the gaps of several rates, as for equalized odds, at a reasonable loss.
+        """
+        groups = [b.rate_groups for b in strict.rates.bounds[: self.problem.n_fair]]
+        counts = np.unique(np.concatenate(groups), return_counts=True)[1] if groups else np.ones(1)
+        if strict.n_classes > 2 or counts.max() < 2 or solution.method == "none":
+            return False
+        lost = strict.utility_of(self.before.predicted) - strict.utility_of(solution.predicted)
+        return lost > _BEYOND_CHANCE * 0.5 * float(np.linalg.norm(strict.weights))
+
     def is_satisfied(self, predicted: IntArray) -> bool:
         """Whether decisions satisfy all limits of the user."""
         return self.strict(predicted).is_feasible
@@ -204,6 +256,20 @@ class DecisionSearch:
         if wanted is not None and not self.is_satisfied(solution.predicted):
             solution = self.nearest_rate(self.strict, solution)
         return self.strict, solution
+
+    def under(self, strict: StrictEvaluation, utility: FloatArray) -> Solution:
+        """Return the best decisions for a utility under the limits of an evaluation of these rows.
+
+        The rows of the evaluation may be in another order.
+        """
+        problem = self.problem
+        if problem.goal.at_least is not None:  # the smallest limit that allows this value
+            problem = replace(problem, limit=strict.rates.bounds[0].max_disparity)
+        own = problem.evaluation(self.before)
+        chances = (
+            self.chances if problem.spec.group_aware and problem.goal.at_least is None else None
+        )
+        return self._best_for(own, replace(own, chances=chances), utility)
 
     def best(self, strict: StrictEvaluation) -> Solution:
         """Return the best decisions within the limits of an evaluation.
@@ -244,8 +310,10 @@ class DecisionSearch:
         values, rng = self.chances @ utility, check_random_state(spec.random_state)
         own = replace(expecting, utility=utility)
         offsets = OffsetSearch(own, self.features, rows.kinds, values, self.shares, rng)
+        if not spec.group_aware:  # decisions by thresholds of known groups hold still anyway
+            offsets = offsets.near_soft()
         solution = search_decisions(offsets, codes, self.drawn)
-        offsets = replace(offsets, strict=replace(own, chances=None))
+        offsets = replace(offsets, strict=replace(own, chances=None), start=None)
         solution = no_worse_than_simple(offsets, solution, partial(self._value, strict))
         merit, excess = self._value(expecting, solution.predicted), solution.verdict.excess
         return solution._replace(verdict=Verdict(merit, excess))
