@@ -19,6 +19,7 @@ from scipy import optimize, special
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks._drawing import mark, rows_of_dots, small
 from benchmarks.harness import Table, kept, timed
 from skfair import Certificate, Sensitive
 from skfair.classification import (
@@ -431,3 +432,14 @@ def tables(results: Mapping[str, Any]) -> dict[str, Table]:
     ]
     columns = ["setting", "rows", "limit", "certified", "failed", "disparity / limit, mean"]
     return {"settings": Table("Certificates at limits that are just testable", columns, shown)}
+
+
+def pictures(results: Mapping[str, Any]) -> dict[str, Any]:
+    """Draw the share of failures in each setting."""
+    rows = [row for row in results["settings"] if row["certified"]]
+    figure, (axes,) = small(height=8.0)
+    rows_of_dots(axes, {row["name"]: [100 * row["failed"] / row["certified"]] for row in rows})
+    mark(axes, 5, "nominal 5%")
+    axes.set_xlabel("Certificates whose limit is exceeded in the population, %", loc="right")
+    axes.set_xlim(left=-0.5)
+    return {"picture": figure}

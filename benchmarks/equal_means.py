@@ -21,7 +21,7 @@ from sklearn.metrics import r2_score
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.guarantee_means import Population, crime, hours
-from benchmarks.harness import Table, data_folder
+from benchmarks.harness import data_folder
 from skfair.metrics import mean_score_difference
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
 
@@ -133,14 +133,6 @@ def _read(people: Population, inner: Any, seed: int) -> Iterator[float]:
             points.append((gap(predicted, of_new), r2_score(truth, predicted)))
         gaps, scores = np.array(sorted(points)).T
         yield float(np.interp(wanted, gaps, scores))
-
-
-def tables(results: list[dict[str, Any]]) -> dict[str, Table]:
-    """Show the ways side by side."""
-    ways = ("free", "trained", "blind", "aware")
-    lines = [[row["name"], *(f"{row[way]:.2f}" for way in ways)] for row in results]
-    title = "R2 on new rows, with a fifth of the difference of means"
-    return {"means": Table(title, ["rows", "without limits", *ways[1:]], lines)}
 
 
 def numbers(results: list[dict[str, Any]]) -> dict[str, float]:

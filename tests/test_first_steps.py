@@ -209,8 +209,9 @@ def test_certificates_say_what_is_shown_of_each_attribute():
     shown, p_values = model.certified_disparities_, model.p_values_
     assert list(shown) == list(p_values) == list(model.train_disparities_)
     assert list(shown) == ["DemographicParity of sex", "DemographicParity of age"]
-    assert max(shown.values()) == model.certified_disparity_
-    assert max(p_values.values()) == model.p_value_
+    # What is shown of both together is a little less than what is shown of each alone.
+    assert model.certified_disparity_ >= max(shown.values()) - 1e-5
+    assert model.p_value_ == pytest.approx(min(sum(p_values.values()), 1.0), abs=1e-5)
     for name, limit in model.max_disparity.items():
         reached = model.train_disparities_[f"DemographicParity of {name}"]
         # What is shown is above what was measured, and within the limit if p is small enough.

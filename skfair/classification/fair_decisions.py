@@ -258,8 +258,8 @@ class FairDecisionClassifier(
     disparity 0.05
     >>> for group, rates in model.changes_["selection rate"].by_group.items():
     ...     print(f"{group}: selection rate {rates.before:.0%}, {rates.after:.0%} with the limit")
-    f: selection rate 37%, 33% with the limit
-    m: selection rate 61%, 38% with the limit
+    f: selection rate 35%, 49% with the limit
+    m: selection rate 62%, 53% with the limit
     """
 
     __metadata_request__fit = {"control_features": True}

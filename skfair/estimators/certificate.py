@@ -149,9 +149,9 @@ class Certified:
         Upper confidence bound on the disparity in the population, for each constraint. It is only
         available with ``certificate``.
     p_value_ : float
-        p-value of the hypothesis that the population violates any limit. Decisions whose gaps were
-        closed on the tested rows have the sum of the p-values of all compared pairs, and refitted
-        models the largest one. It is only available with ``certificate``.
+        p-value of the hypothesis that the population violates any limit. It is the sum of the
+        p-values of all compared pairs if the gaps were closed on the tested rows (``by="cross"``),
+        and the largest one if rows are split. It is only available with ``certificate``.
     p_values_ : dict of str to float
         p-value of the hypothesis that the population violates the limit, for each constraint. It is
         only available with ``certificate``.

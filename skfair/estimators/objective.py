@@ -76,7 +76,7 @@ class Objective:
     >>> model = FairDecisionClassifier(max_disparity=None, objective=objective)
     >>> model = model.fit(X, y, sensitive_features=sex)
     >>> print(f"accuracy {model.train_objective_:.2f}, disparity {model.train_disparity_:.2f}")
-    accuracy 0.70, disparity 0.00
+    accuracy 0.71, disparity 0.00
     """
 
     measure: Measure = "accuracy"

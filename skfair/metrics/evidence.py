@@ -96,29 +96,44 @@ class Evidence(NamedTuple):
     measured: FloatArray  # (n_comparisons,): the disparity of each
     p_values: Callable[[float], FloatArray]  # turns a limit into one p-value per comparison
     method: str = "melded"  # the name of the test, for the user
+    # Turns a limit into the p-values of the hypotheses that the disparities reach it in the other
+    # direction than the measured one; None if they are not computed
+    p_values_of_other_way: Callable[[float], FloatArray] | None = None
 
     def p_value(self, limit: float) -> float:
         """Return the p-value of "the disparity is the limit or more": the largest one."""
         return float(self.p_values(limit).max(initial=0.0))
+
+    def total_p_value(self, limit: float) -> float:
+        """Return the sum of the p-values of all comparisons in both directions.
+
+        It is the p-value if gaps were closed on the rows that test them: the true gaps are then
+        errors of any comparison, in any direction.
+        """
+        assert self.p_values_of_other_way is not None
+        both = self.p_values(limit).sum() + self.p_values_of_other_way(limit).sum()
+        return float(min(both, 1.0))
 
     @property
     def largest(self) -> float:
         """The largest disparity that was measured."""
         return float(self.measured.max(initial=0.0))
 
-    def smallest_shown(self, confidence: float, spread: float | None = None) -> float:
+    def smallest_shown(
+        self, confidence: float, spread: float | None = None, *, adds: bool = False
+    ) -> float:
         """Return the smallest limit with a p-value of at most 1 - ``confidence``.
 
-        Without a ``spread`` the disparity is a share, so the limit 1 always holds. Means have the
-        unit of the scores, and ``spread`` is the range of these: the search doubles it until a
-        limit is shown.
+        With ``adds`` it is the total p-value. Without a ``spread`` the disparity is a share, so the
+        limit 1 always holds. Means have the unit of the scores, and ``spread`` is the range of
+        these: the search doubles it until a limit is shown.
         """
-        most = 1.0
+        most, test = 1.0, self.total_p_value if adds else self.p_value
         if spread is not None:
             most = spread or 1e-12  # 0 if all scores are equal, which cannot be doubled
-            while self.p_value(most) > 1 - confidence:
+            while test(most) > 1 - confidence:
                 most *= 2
-        return smallest_limit(self.p_value, 1 - confidence, most)
+        return smallest_limit(test, 1 - confidence, most)
 
 
 def evidence_of_labels(
@@ -480,13 +495,21 @@ def _of_means(
     squares = ((parts / variance[:, None]) ** 2 / (sums[:, :, 0] - 1)).sum(axis=1)
     freedom = np.divide(1, squares, out=np.full(squares.size, np.inf), where=squares > 0)
 
-    def p_values(limit: float) -> FloatArray:
-        z = (np.abs(value) - limit) / np.sqrt(variance)
+    def larger_of_tests(gap: FloatArray, limit: float, is_measured: bool) -> FloatArray:
+        z = (gap - limit) / np.sqrt(variance)
         welch = np.where(np.isfinite(freedom), special.stdtr(freedom, z), special.ndtr(z))
+        # The p-value of the measured direction is the larger one.
         gaffke = [_gaffke(first, second, limit), _gaffke(second, first, limit)]
-        return np.asarray(np.maximum(welch, np.maximum(*gaffke)))
+        of_way = np.maximum(*gaffke) if is_measured else np.minimum(*gaffke)
+        return np.asarray(np.maximum(welch, of_way))
 
-    return Evidence(columns, np.abs(value), p_values)
+    size = np.abs(value)
+    return Evidence(
+        columns,
+        size,
+        lambda limit: larger_of_tests(size, limit, True),
+        p_values_of_other_way=lambda limit: larger_of_tests(-size, limit, False),
+    )
 
 
 def _sums(scores: FloatArray) -> tuple[float, ...]:

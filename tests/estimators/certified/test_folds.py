@@ -151,7 +151,8 @@ def test_the_difference_of_the_mean_is_the_mean_of_the_differences():
     assert of_mean == pytest.approx(np.mean([difference(m.predict(new)) for m in models]))
 
 
-def test_the_certificate_is_that_of_the_public_test():
+def test_the_certificate_adds_what_the_public_test_says_of_each_pair():
+    """In both directions; that of the measured one is the larger."""
     model = regressor().fit(X, Y, sensitive_features=GROUPS)
     folds, path = folds_of(regressor())
     groups, y = GROUPS[folds.judging], Y[folds.judging]
@@ -160,7 +161,8 @@ def test_the_certificate_is_that_of_the_public_test():
         test = metrics.disparity_test(
             "mean_score_difference", None, predicted, sensitive_features=groups, max_disparity=1.0
         )
-        assert model.path_["p_value"][step] == pytest.approx(test.p_value)
+        total = test.pairs["p_value"].sum()
+        assert min(total, 1.0) - 1e-9 <= model.path_["p_value"][step] <= min(2 * total, 1.0) + 1e-9
         assert model.path_["disparity"][step] == pytest.approx(gap(predicted, groups))
         residual = ((y - predicted) ** 2).sum() / ((Y - Y.mean()) ** 2).sum()
         assert model.path_["r2"][step] == pytest.approx(1 - residual)
