@@ -225,7 +225,8 @@ class FairDecisionClassifier(
     close_call_rate_ : float
         Share of the training rows whose decision would be another one if the folds were dealt anew,
         as far as that can be estimated without another fit, see :meth:`close_calls`. NaN with
-        ``certificate``, with ``group_aware="mixed"``, or with two folds.
+        ``certificate``, with ``group_aware="mixed"``, with two folds, or with more than 12,500
+        rows, where few decisions change.
     mixed_share_ : float
         Fraction of the training rows for which a hash chooses between two thresholds.
     is_group_aware_ : bool
@@ -498,8 +499,9 @@ class FairDecisionClassifier(
                 groups_of_new_rows(self, X, sensitive_features)  # raises if they are missing
                 return np.zeros(_num_samples(X), bool)
             raise ValueError(
-                "Close calls are known for limits without certificate= and group_aware='mixed', "
-                "around models that are fitted on three folds or more. This fit has none."
+                "Close calls are known for at most 12,500 rows, for limits without certificate= "
+                "and group_aware='mixed', around models that are fitted on three folds or more. To "
+                "count them here, fit again with another random_state, and compare the decisions."
             )
         both = [self._decider, self._decider.dealt_anew()]
         own, other = map(decided, self._margins_by(both, X, sensitive_features, control_features))

@@ -134,7 +134,7 @@ def test_where_close_calls_are_not_known_an_error_says_so():
     X, y, groups = people()
     model = fitted(X, y, groups, limit=0.2, certificate=0.9)
     assert "close calls" not in model.summary_
-    with pytest.raises(ValueError, match="without certificate="):
+    with pytest.raises(ValueError, match="for limits without certificate="):
         model.close_calls(X)
 
 

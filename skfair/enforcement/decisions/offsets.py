@@ -41,6 +41,8 @@ TEMPERATURES = (0.05, 0.01, 0.002)
 # Soft offsets are found on samples of the rows: of about FEW rows first, and of about SAMPLE rows
 # at the last temperature.
 SAMPLE, FEW = 10_000, 4_000
+# Up to this number, soft offsets are found on all rows.
+MOST_EXACT = 12_500
 # Largest number of iterations of the dual: FIRST_STEPS at each temperature, STEPS in each round.
 FIRST_STEPS, STEPS = 40, 15
 # Bounds are made tighter by at most this much in a round.
@@ -157,7 +159,7 @@ class OffsetSearch:
     @property
     def _is_sampled(self) -> bool:
         """Whether soft offsets are found on a sample of the rows."""
-        return self.kinds.size > 1.25 * SAMPLE
+        return self.kinds.size > MOST_EXACT
 
     def soft(self) -> Candidate:
         """Return the decisions at soft offsets, which nearly satisfy the limits."""

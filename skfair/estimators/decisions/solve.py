@@ -27,7 +27,7 @@ from sklearn.utils import check_random_state
 from skfair._typing import FloatArray, IntArray
 from skfair.enforcement.decisions.levels import best_of_levels, best_ratio, shares_of
 from skfair.enforcement.decisions.lines import decided
-from skfair.enforcement.decisions.offsets import OffsetSearch
+from skfair.enforcement.decisions.offsets import MOST_EXACT, OffsetSearch
 from skfair.enforcement.decisions.rows import Features
 from skfair.enforcement.decisions.search import (
     Solution,
@@ -70,6 +70,9 @@ MUCH_MIXED = 0.05
 # Groups are estimated, although they are known, if the limits cost more than this many standard
 # errors of accuracy, and the estimates are only used if they gain as many.
 _BEYOND_CHANCE = 2.0
+# They are not estimated if the limits cost less than this. Estimates take two thirds of the time of
+# such a fit, and the fits that gained by them had lost four points or more.
+_MUCH_LOST = 0.02
 
 
 def search(
@@ -111,7 +114,9 @@ def search(
     value = goal.of(rows.codes, rows.weights, without_limits)
     attributes = report(limited.problem, strict, solution, value)
     other_offsets, close_share = None, np.nan
-    other_chances = fits.other_chances() if drawn is None else None
+    # With many rows decisions hold still, and another search would take much time.
+    is_told = drawn is None and rows.codes.size <= MOST_EXACT
+    other_chances = fits.other_chances() if is_told else None
     if passed.method == "none":
         close_share = 0.0
     elif other_chances is not None:
@@ -237,7 +242,8 @@ class DecisionSearch:
         if strict.n_classes > 2 or counts.max() < 2 or solution.method == "none":
             return False
         lost = strict.utility_of(self.before.predicted) - strict.utility_of(solution.predicted)
-        return lost > _BEYOND_CHANCE * 0.5 * float(np.linalg.norm(strict.weights))
+        error = 0.5 * float(np.linalg.norm(strict.weights))
+        return lost > max(_BEYOND_CHANCE * error, _MUCH_LOST)
 
     def is_satisfied(self, predicted: IntArray) -> bool:
         """Whether decisions satisfy all limits of the user."""
