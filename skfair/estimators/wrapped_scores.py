@@ -216,15 +216,19 @@ def change_by_another_deal(
     one about as much as two models of other folds, which have both seen the row, differ from each
     other. With fewer than FEWEST_DEALT models that is not known, and the changes are 0.
     """
-    changes = np.zeros(0)
-    for k, (_, test) in enumerate(splits):
-        rows = _safe_indexing(X, test)
-        others = (1, 2) if len(models) >= FEWEST_DEALT else (0, 0)
-        one, other = (read(models[(k + step) % len(models)], rows) for step in others)
-        if not changes.size:
-            changes = np.zeros((_num_samples(X), *one.shape[1:]))
-        changes[test] = one - other
-    return changes
+    tests, n = [test for _, test in splits], len(models)
+    one = other = np.zeros(0)
+    for k, model in enumerate(models):
+        # The model is the next one for the rows of the fold before it, and the one after the next
+        # for those of the fold before that. It is asked once, because few rows take little time.
+        before, earlier = (
+            tests[(k - step) % n] for step in ((1, 2) if n >= FEWEST_DEALT else (0, 0))
+        )
+        values = read(model, _safe_indexing(X, np.concatenate([before, earlier])))
+        if not one.size:
+            one, other = np.zeros((2, _num_samples(X), *values.shape[1:]))
+        one[before], other[earlier] = values[: before.size], values[before.size :]
+    return one - other
 
 
 def groups_of_new_rows(
