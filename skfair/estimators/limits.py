@@ -313,6 +313,10 @@ def loosened(bound: BoundConstraint, limit: float) -> BoundConstraint:
     return replace(bound, max_disparity=max(bound.max_disparity, limit))
 
 
+# The usual advice if a selection rate moves, see ``remedy`` below.
+KEEP_RATE = "Pass selection_rate='as before' to keep the share of all rows, or raise"
+
+
 def warn_of_changes(
     changes: Mapping[str, Change],  # changes for one class, or for all classes in their order
     classes: NDArray[Any],  # (n_samples,): the true class of each row, as a number
@@ -320,8 +324,9 @@ def warn_of_changes(
     *,
     objective: str = "",  # name of the objective, if it changes decisions before the limits do
     is_capped: bool = False,  # whether rates themselves are limited, so that they have to change
-    # The beginning of the advice, which ends with "max_disparity."
-    remedy: str = "Pass selection_rate='as before' to keep the share of all rows, or raise",
+    # Returns the beginning of the advice, which ends with "max_disparity." It may take time, so it
+    # is only called if there is a warning
+    remedy: Callable[[], str] = lambda: KEEP_RATE,
     one_person: float = 0.0,  # see below_one_person
     # Returns the smallest limit found at which decisions are not nearly constant, or None. It takes
     # time, so it is only called if the warning needs it
@@ -339,7 +344,7 @@ def warn_of_changes(
     actual = np.bincount(classes, weights, len(of_classes)).astype(np.float64)
     is_constant = is_nearly_constant(of_classes, actual / actual.sum()).tolist()
 
-    def warned(stage: int, cause: str, advice: str, *, is_meant: bool) -> list[str]:
+    def warned(stage: int, cause: str, advice: Callable[[], str], *, is_meant: bool) -> list[str]:
         """Return the sentences about stage 0 or 1; an empty list if there is no warning."""
         steps = np.diff(shares)[:, stage]
         k = int(np.argmax(np.abs(steps)))
@@ -349,7 +354,7 @@ def warn_of_changes(
         before, after = shares[k, stage : stage + 2].tolist()
         rates = f"the {list(changes)[k]} of the training rows from {before:.1%} to {after:.1%}"
         alike = ["Nearly all of them get the same decision."] if becomes_constant else []
-        return [cause.format(rates), *alike, advice]
+        return [cause.format(rates), *alike, advice()]
 
     is_default = objective == DEFAULT_OBJECTIVE
     other = "objective='balanced_accuracy', or " if is_default else ""
@@ -357,19 +362,24 @@ def warn_of_changes(
         0,
         f"The objective {objective!r} changes {{}} before any limit: thresholds are chosen anew, "
         "so class weights and a threshold of the model do not count.",
-        f"Pass {other}selection_rate='as before' to keep the share of rows that the model itself "
-        "selects.",
+        lambda: (
+            f"Pass {other}selection_rate='as before' to keep the share of rows that the model "
+            "itself selects."
+        ),
         is_meant=not is_default,
     )
-    advice = f"{remedy} max_disparity."
-    if one_person and is_constant[2] and not is_constant[1]:
+
+    def advice() -> str:
+        if not one_person or not is_constant[2] or is_constant[1]:
+            return f"{remedy()} max_disparity."
         few = (
             f"The limit is smaller than what one person changes in a rate "
             f"({rounded_up(one_person)}), so hardly any other decisions satisfy it."
         )
         if (limit := smallest_limit()) is not None:
             few += f" Other decisions exist at a limit of {rounded_up(limit)}."
-        advice = f"{few} {advice}"
+        return f"{few} {remedy()} max_disparity."
+
     text += warned(1, "The limits change {}.", advice, is_meant=is_capped)
     if text:
         warn_user(" ".join(text), SelectionRateWarning)

@@ -121,7 +121,7 @@ def settled(
     if is_strict and not is_within:
         warn_not_kept(promise, disparity, is_repaired)
     elif is_strict and changes and promise.constraint.ranked.limits_decisions:
-        warn_of_changes(changes, promise.targets > 0, weights, remedy="Raise")
+        warn_of_changes(changes, promise.targets > 0, weights, remedy=lambda: "Raise")
     # If groups have different intervals, even identical groups differ, and not by chance. Then
     # there is no noise floor.
     is_same_for_all = not isinstance(promise.interval, Mapping)

@@ -109,7 +109,6 @@ class RowRates:
     compared: tuple[Peers, ...]  # rates that are compared with each other
     classes: IntArray  # (n_samples,): the true classes
     weights: FloatArray  # (n_samples,): weights of the rows; they add up to 1
-    precision: float = 1.0  # number of rows that each row counts for in a test
     # Whether the tested decisions were equalised between the groups on these rows, as paths are
     is_equalised: bool = False
     # Share of the members of each rate that may be replaced by other people. Certificates hold
@@ -177,7 +176,7 @@ class RowRates:
     def shares_and_sizes(self, decisions: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         """Return rates and effective numbers of rows, each (n_rates, n_steps)."""
         sums = self.sums(decisions)
-        return sums.shares(), self.precision * sums.sizes()
+        return sums.shares(), sums.sizes()
 
     def sums(self, decisions: NDArray[Any]) -> RateSums:
         """Return the sums of all rates under the decisions of each step."""

@@ -141,8 +141,8 @@ class OffsetSearch:
     def near_soft(self) -> OffsetSearch:
         """Return a search that prefers decisions near the soft ones to equally good other ones.
 
-        Where it has no smooth search (``smooth.py``), the search is returned as it is. With more
-        rows than SAMPLE decisions hold still anyway, and the smooth search takes longer.
+        Where there is no smooth search (``smooth.py``), the search is returned as it is. With more
+        than MOST_EXACT rows decisions hold still anyway, and the smooth search takes longer.
         """
         has_quotients = any(bound.quotients is not None for bound in self.strict.rates.bounds)
         is_free = self.free.verdict.is_feasible
@@ -236,8 +236,8 @@ class OffsetSearch:
 
         The limits are made tighter until they do.
         """
-        smooth = SmoothRows.of(self.strict, self.values, self.shares)
-        middle = np.full(smooth.centers.shape[1], 0.5)
+        smooth = SmoothRows(self.strict, self.values, self.shares)
+        middle = np.full(smooth.n_centers, 0.5)
         point = np.concatenate([self._offsets(rows, multipliers)[:, 1], middle])
         best = self.free
         for margin in MARGINS:

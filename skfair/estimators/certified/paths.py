@@ -38,6 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,7 @@ from skfair.estimators.decisions.fits import ClassFits
 from skfair.estimators.decisions.prediction import decider_attributes
 from skfair.estimators.group_probabilities import GroupModels
 from skfair.estimators.limits import (
+    KEEP_RATE,
     disparity_attributes,
     is_nearly_constant,
     kept_rate,
@@ -198,12 +200,13 @@ def certify(
     attributes, offsets, predicted = _last_certified(folds, check_random_state(spec.random_state))
     changes = rows.changes(fits.own, free, predicted, first_rows=data.first_rows)
     if attributes["status_"] == "certified" and wanted is None:
-        remedy = "Pass selection_rate='as before' to keep the share of all rows, or raise"
-        if more := _more_people(folds, fits.own):
-            remedy = (
-                f"At the share that the model itself selects, {more}. The alternative is to raise"
-            )
-        warn_of_changes(changes, rows.codes, rows.weights, objective=goal.name, remedy=remedy)
+        warn_of_changes(
+            changes,
+            rows.codes,
+            rows.weights,
+            objective=goal.name,
+            remedy=partial(_remedy, folds, fits.own),
+        )
     return {
         "changes_": changes,
         **decider_attributes(rows, fits.models, groups, goal.utility, offsets, draws),
@@ -428,6 +431,13 @@ def _more_people(folds: Folds, decisions: NDArray[Any]) -> str:
             names = " and ".join(repr(groups.names[k]) for k in smallest)
             text += f", or {rest} if the smallest groups {names} are merged"
     return text
+
+
+def _remedy(folds: Folds, own: IntArray) -> str:
+    """Return what helps if the selection rate moves; ``own`` are the decisions of the model."""
+    if more := _more_people(folds, own):
+        return f"At the share that the model itself selects, {more}. The alternative is to raise"
+    return KEEP_RATE
 
 
 def _warn(

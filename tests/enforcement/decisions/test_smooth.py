@@ -1,4 +1,4 @@
-"""Smooth decisions: their lines are the counted ones, and their gradients are exact."""
+"""Smooth decisions: their cost is counted on the rows, and its gradients are exact."""
 
 import numpy as np
 import pytest
@@ -21,33 +21,31 @@ CONSTRAINTS = {
 
 def smooth_of(constraint, limit=0.1, n=200):
     strict, _, _, chances, shares = small(constraint, limit, n=n)
-    return strict, SmoothRows.of(strict, chances, shares.toarray())
+    return strict, SmoothRows(strict, chances, shares.toarray())
 
 
 @pytest.mark.parametrize("constraint", CONSTRAINTS.values(), ids=CONSTRAINTS)
-def test_lines_of_cold_decisions_are_counted(constraint):
-    strict, smooth = smooth_of(constraint)
-    rng = generator(1)
-    offsets = 0.3 * rng.normal(size=smooth.shares.shape[1])
+def test_the_cost_of_cold_decisions_is_counted(constraint):
+    """Minus their utility, and the squared excess of each line over its bounds."""
+    strict, smooth = smooth_of(constraint, limit=0.02)
+    offsets = 0.3 * generator(1).normal(size=smooth.shares.shape[1])
+    centers = np.full(smooth.n_centers, 0.4)
     selected = (smooth.leads - smooth.shares @ offsets > 0).astype(int)
-    counted = [
-        bound.row_values(means)
-        for bound, means in zip(strict.rates.bounds, strict.rates.means(selected), strict=True)
-    ]
-    values = smooth.fixed + smooth.effects @ selected
-    assert values == pytest.approx(np.concatenate(counted), abs=1e-12)
-    cost, _ = smooth.cost(
-        np.concatenate([offsets, np.zeros(smooth.centers.shape[1])]), 1e-9, 0.0, 0.0
-    )
+    missed = 0.0
+    for bound, means in zip(strict.rates.bounds, strict.rates.means(selected), strict=True):
+        for line, value in enumerate(bound.row_values(means)):
+            value -= 0.4 * (bound.centers[line] >= 0)
+            missed += max(value - bound.upper[line], bound.lower[line] - value, 0.0) ** 2
+    cost, _ = smooth.cost(np.concatenate([offsets, centers]), 1e-9, 10.0, 0.0)
     nobody = strict.utility_of(np.zeros_like(selected))
-    assert -cost == pytest.approx(strict.utility_of(selected) - nobody)
+    assert cost == pytest.approx(nobody - strict.utility_of(selected) + 5 * missed)
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.3])
 @pytest.mark.parametrize("constraint", CONSTRAINTS.values(), ids=CONSTRAINTS)
 def test_gradients_are_differences(constraint, margin):
     _, smooth = smooth_of(constraint, limit=0.02)
-    point = 0.2 * generator(2).normal(size=smooth.shares.shape[1] + smooth.centers.shape[1])
+    point = 0.2 * generator(2).normal(size=smooth.shares.shape[1] + smooth.n_centers)
     _, gradient = smooth.cost(point, 0.1, 100.0, margin)
     differences = approx_fprime(point, lambda at: smooth.cost(at, 0.1, 100.0, margin)[0], 1e-7)
     assert gradient == pytest.approx(differences, abs=1e-4)
