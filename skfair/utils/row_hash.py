@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, IntArray
 
 # Shifts and multipliers of the finaliser of SplitMix64, after which each bit depends on all others.
 _STEPS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
@@ -54,8 +54,13 @@ def row_draws(rows: Any, names: Sequence[Any] | None, key: int) -> FloatArray:
         The numbers, which look like independent uniform draws. Equal rows have equal numbers.
     """
     total = np.zeros(_num_samples(rows), np.uint64)
-    for name, which, words in _columns(rows, names):
-        total[which] += _mixed(words ^ _word_of_text(f"{key} {name}"))
+    if sparse.issparse(rows):
+        entries = _Entries.of(rows, by_place=False)
+        columns = [j if names is None else names[j] for j in entries.used]
+        entries.add(total, entries.words ^ _named(columns, key)[entries.columns])
+    else:
+        for name, which, words in _columns(rows, names):
+            total[which] += _mixed(words ^ _word_of_text(f"{key} {name}"))
     return _uniform(total, key)
 
 
@@ -66,18 +71,54 @@ def deal_draws(rows: Any, key: int) -> FloatArray:
     long as they are positive: a number counts by its place among the numbers of its column. A
     column is known by its values and by the rows that have them.
     """
-    columns = [(which, words) for _, which, words in _columns(rows, None, by_place=True)]
-    total = np.zeros(_num_samples(rows), np.uint64)
-    for which, words in columns:
-        total[which] += _mixed(words)
     # The name of a column is the sum of its words, each mixed with those of its row. Two columns
     # of different numbers have the same places, so their words alone would not tell them apart.
-    of_rows = _mixed(total)
-    total[:] = 0
+    of_rows, total = np.zeros((2, _num_samples(rows)), np.uint64)
+    if sparse.issparse(rows):
+        entries = _Entries.of(rows, by_place=True)
+        entries.add(of_rows, entries.words)
+        known = _mixed(entries.words ^ _mixed(of_rows)[entries.rows])
+        names = np.zeros(len(entries.used), np.uint64)
+        np.add.at(names, entries.columns, known)
+        entries.add(total, entries.words ^ _named(names.tolist(), key)[entries.columns])
+        return _uniform(total, key)
+    columns = [(which, words) for _, which, words in _columns(rows, None, by_place=True)]
+    for which, words in columns:
+        of_rows[which] += _mixed(words)
+    of_rows = _mixed(of_rows)
     for which, words in columns:
         name = np.add.reduce(_mixed(words ^ of_rows[which]), dtype=np.uint64)
         total[which] += _mixed(words ^ _word_of_text(f"{key} {int(name)}"))
     return _uniform(total, key)
+
+
+def _named(names: Sequence[Any], key: int) -> _WORDS:
+    """Return the word of each name of a column, under a key."""
+    return np.array([_word_of_text(f"{key} {name}") for name in names], np.uint64)
+
+
+class _Entries(NamedTuple):
+    """The entries of a sparse matrix with a word that is not 0, column by column."""
+
+    rows: IntArray  # the row of each entry
+    columns: IntArray  # the place of its column in ``used``
+    words: _WORDS
+    used: list[int]  # the columns that have entries
+
+    @classmethod
+    def of(cls, rows: Any, *, by_place: bool) -> _Entries:
+        matrix = rows.tocsc(copy=True)
+        matrix.sum_duplicates()
+        columns = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
+        numbers = matrix.data.astype(np.float64, copy=False)
+        words = _word_of_numbers(_places(numbers, columns) if by_place else numbers)
+        kept = np.flatnonzero(words)
+        used, columns = np.unique(columns[kept], return_inverse=True)
+        return cls(matrix.indices[kept], columns, words[kept], used.tolist())
+
+    def add(self, total: _WORDS, words: _WORDS) -> None:
+        """Add the mixed words of the entries to the sums of their rows."""
+        np.add.at(total, self.rows, _mixed(words))
 
 
 def _uniform(total: _WORDS, key: int) -> FloatArray:
@@ -85,38 +126,41 @@ def _uniform(total: _WORDS, key: int) -> FloatArray:
     return np.asarray((_mixed(total ^ np.uint64(key)) >> np.uint64(11)) * 2.0**-53)
 
 
-def _places(values: FloatArray) -> FloatArray:
-    """Return the place of each number among those of its sign and smaller size, with this sign.
+def _places(values: FloatArray, columns: IntArray | None = None) -> FloatArray:
+    """Return the place of the size of each number among the sizes in its column, with its sign.
 
-    The place of the smallest size is 1, equal numbers have the same place, and 0 stays 0.
+    The smallest size that is not 0 has the place 1, equal sizes have the same place, and 0 stays 0.
+    ``columns`` are the numbers of the columns, in rising order; None if there is only one.
     """
     size = np.abs(values)
-    order = np.argsort(size)
+    order = np.argsort(size) if columns is None else np.lexsort((size, columns))
     in_order = size[order]
-    is_new = np.diff(in_order, prepend=0.0) != 0
+    is_new = np.ones(values.size, bool)
+    is_new[1:] = in_order[1:] != in_order[:-1]
+    first = np.zeros(values.size, np.int64)  # where the column begins after its zeros
+    if columns is None:
+        first[:] = np.searchsorted(in_order, 0.0, side="right")
+    else:  # sorting by size leaves the columns in their order
+        is_new[1:] |= columns[1:] != columns[:-1]
+        starts = np.searchsorted(columns, columns, side="left")
+        zeros = np.concatenate([[0], np.cumsum(in_order == 0)])
+        ends = np.searchsorted(columns, columns, side="right")
+        first[:] = starts + zeros[ends] - zeros[starts]
     place = np.empty(values.size)
-    place[order] = np.maximum.accumulate(np.where(is_new, np.arange(1, values.size + 1), 0))
-    n_zeros = int(np.searchsorted(in_order, 0.0, side="right"))
-    return np.asarray(np.sign(values) * (place - n_zeros))
+    at = np.arange(values.size)
+    place[order] = np.maximum.accumulate(np.where(is_new, at, 0)) - first + 1
+    return np.asarray(np.sign(values) * place)
 
 
 def _columns(
     rows: Any, names: Sequence[Any] | None, by_place: bool = False
 ) -> Iterator[tuple[Any, Any, _WORDS]]:
-    """Yield for each column its name, the rows that are not 0, and their words.
+    """Yield for each column of dense rows its name, the rows that are not 0, and their words.
 
     Columns of texts are a single column, and dicts have a column for each key. An array of more
     than two dimensions is flattened to two. With ``by_place`` numbers are replaced by their places.
     """
-    if sparse.issparse(rows):
-        matrix: Any = rows
-        entries = matrix.tocsc(copy=True)
-        entries.sum_duplicates()
-        for j in np.flatnonzero(np.diff(entries.indptr)).tolist():
-            own = slice(*entries.indptr[j : j + 2])
-            name = j if names is None else names[j]
-            yield name, *_not_zero(entries.data[own], entries.indices[own], by_place=by_place)
-    elif hasattr(rows, "columns"):
+    if hasattr(rows, "columns"):
         for j, name in enumerate(rows.columns):
             column = _safe_indexing(rows, j, axis=1)
             yield j if names is None else name, *_not_zero(column, by_place=by_place)

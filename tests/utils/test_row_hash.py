@@ -156,3 +156,19 @@ def test_dealt_rows_are_uniform_and_differ_by_key():
     assert np.unique(draws).size > 19_990
     # A number counts by its place only, so monotone columns say the same.
     assert np.array_equal(draws, deal_draws(np.sign(X) * np.abs(X) ** 3, 1))
+
+
+def test_infinite_and_missing_numbers_have_places():
+    X = dealt_table()[["a", "b"]].to_numpy().copy()
+    X[::7, 0], X[::11, 0], X[::13, 1] = np.inf, -np.inf, np.nan
+    draws = deal_draws(X, 1)
+    assert np.isfinite(draws).all()
+    assert np.array_equal(deal_draws(X * [3.0, 0.1], 1), draws)
+    assert np.array_equal(deal_draws(sparse.csr_array(X), 1), draws)
+
+
+def test_rows_of_polars_are_dealt_like_those_of_pandas():
+    polars = pytest.importorskip("polars")
+    X = dealt_table()
+    same = polars.DataFrame({name: X[name].tolist() for name in ("d", "c", "b", "a")})
+    assert np.array_equal(deal_draws(same, 2), deal_draws(X, 2))
