@@ -42,6 +42,7 @@ from skfair.estimators.decisions.bind import Before, DecisionProblem, clash
 from skfair.estimators.decisions.distinct_rows import DistinctRows
 from skfair.estimators.decisions.fits import ClassFits
 from skfair.estimators.decisions.prediction import decider_attributes
+from skfair.estimators.group_probabilities import GroupFits
 from skfair.estimators.limits import (
     below_one_person,
     disparity_attributes,
@@ -83,53 +84,34 @@ def search(
 ) -> dict[str, Any]:
     """Search decisions that satisfy the limits on the rows; return the fitted attributes."""
     rows, goal, group_aware = problem.rows, problem.goal, problem.spec.group_aware
-    # Decisions without limits use corrected probabilities, too, so that the loss by the limits
-    # does not contain the effect of the correction.
-    corrections, codes, chances = _corrected(problem, fits.chances)
     drawn = cache(lambda: read_parts(draws, data.X)) if group_aware == "mixed" else None
     # ``free`` searches among the rows as passed, and ``limited`` finds the decisions within the
     # limits. They differ if groups are estimated.
-    free = limited = DecisionSearch(problem, fits.own, chances, drawn)
-    of_groups, joint, chosen = None, None, problem
+    way = _Way.of(problem, fits, drawn)
+    free = way.search()
     if not (group_aware or rows.groups.is_vacuous or free.is_satisfied(free.before.predicted)):
-        of_groups = fits.fit_groups(chances)
-        joint = of_groups.joint
-        limited = free.on_distinct_rows(joint)
+        way = way.with_estimates()
+    limited = way.search()
     strict, solution = limited.within_limits()
     may_estimate = group_aware is True and not isinstance(data.X, PartitionedRows)
-    if may_estimate and problem.goal.at_least is None and limited.loses(strict, solution):
+    if may_estimate and goal.at_least is None and limited.loses(strict, solution):
         # No thresholds for known groups do well here. Decisions that do not use the group are more
         # flexible, because each estimated group and class has an offset of its own.
         blind = replace(problem, spec=replace(problem.spec, group_aware=False))
-        corrected = _corrected(blind, fits.chances)
-        guessed = fits.fit_groups(corrected[2])
-        other = DecisionSearch(blind, fits.own, corrected[2], None).on_distinct_rows(guessed.joint)
+        other_way = _Way.of(blind, fits, None).with_estimates()
+        other = other_way.search()
         other_strict, found = other.within_limits()
         if gains(strict, other.as_passed(found), solution, _BEYOND_CHANCE):
-            corrections, codes, chances = corrected
-            of_groups, joint, limited, chosen = guessed, guessed.joint, other, blind
-            strict, solution = other_strict, found
+            way, limited, strict, solution = other_way, other, other_strict, found
     passed = limited.as_passed(solution)
     without_limits = passed.predicted if passed.method == "none" else free.without_limits()
     value = goal.of(rows.codes, rows.weights, without_limits)
     attributes = report(limited.problem, strict, solution, value)
-    other_offsets, close_share = None, np.nan
-    # With many rows decisions hold still, and another search would take much time.
-    is_told = drawn is None and rows.codes.size <= MOST_EXACT
-    other_chances = fits.other_chances() if is_told else None
-    if passed.method == "none":
-        close_share = 0.0
-    elif other_chances is not None:
-        if corrections is not None:
-            other_chances = corrections(other_chances, codes)
-        other = DecisionSearch(chosen, fits.own, other_chances, None)
-        if of_groups is not None:
-            other = other.on_distinct_rows(of_groups.other_joint(other_chances))
-        other_offsets = other.as_passed(other.under(strict, passed.utility)).offsets
-        values = with_ties_broken(chances @ passed.utility, passed.tie_weight)
-        by_feature = other_offsets.reshape(-1, rows.classes.size)
-        labels = decided(margins(values, rows.shares(chances, joint), by_feature))
-        close_share = float(rows.weights @ (labels != passed.predicted))
+    other_offsets = way.offsets_of_another_deal(strict, passed)
+    close_call_rate = 0.0 if passed.method == "none" else np.nan
+    if other_offsets is not None:
+        others = way.predicted(passed, other_offsets)
+        close_call_rate = float(rows.weights @ (others != passed.predicted))
     changes = rows.changes(fits.own, without_limits, passed.predicted, first_rows=data.first_rows)
     if attributes["status_"] == "converged" and len(strict.rates.bounds) == problem.n_fair:
         warn_of_changes(
@@ -147,35 +129,93 @@ def search(
         **decider_attributes(
             rows,
             fits.models,
-            None if of_groups is None else of_groups.models,
+            None if way.of_groups is None else way.of_groups.models,
             passed.utility,
             passed.offsets,
             draws,
             tie_weight=passed.tie_weight,
-            corrections=corrections,
+            corrections=way.corrections,
             mixture=passed.mixture,
             other_offsets=other_offsets,
         ),
-        "close_call_rate_": close_share,
+        "close_call_rate_": close_call_rate,
         "train_predictions_": rows.classes[passed.predicted[data.first_rows]],
     }
 
 
-def _corrected(
-    problem: DecisionProblem, chances: FloatArray
-) -> tuple[ProbabilityCorrections | None, IntArray | None, FloatArray]:
-    """Return corrections of probabilities (None if not needed) and the corrected probabilities.
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """What decisions are made of: corrected probabilities, and known or estimated groups."""
 
-    They are fitted within each group if decisions may use the group, otherwise to all rows. The
-    second result are the groups of the rows in the first case, and None in the second.
-    """
-    rows, codes, n_groups = problem.rows, None, 1
-    if problem.spec.group_aware and rows.groups.n_attributes == 1:
-        codes, n_groups = rows.groups.codes[0], rows.groups.n_groups
-    rng = check_random_state(problem.spec.random_state)
-    corrections = fit_corrections(chances, rows.codes, codes, n_groups, rows.weights, rng)
-    corrected = chances if corrections is None else corrections(chances, codes)
-    return corrections, codes, corrected
+    problem: DecisionProblem
+    fits: ClassFits
+    drawn: Callable[[], FloatArray] | None  # see DecisionSearch
+    # Corrections of the probabilities of the model; None if they need none
+    corrections: ProbabilityCorrections | None
+    codes: IntArray | None  # groups of the rows, if corrections are made within each group
+    chances: FloatArray  # (n_samples, n_classes): corrected out-of-fold probabilities
+    of_groups: GroupFits | None = None  # None if groups are known, or not needed
+
+    @classmethod
+    def of(
+        cls, problem: DecisionProblem, fits: ClassFits, drawn: Callable[[], FloatArray] | None
+    ) -> _Way:
+        """Return the way with known groups, and fit the corrections of probabilities.
+
+        They are fitted within each group if decisions may use the group, otherwise to all rows.
+        Decisions without limits use them, too, so that the loss by the limits does not contain the
+        effect of the corrections.
+        """
+        rows, codes, n_groups = problem.rows, None, 1
+        if problem.spec.group_aware and rows.groups.n_attributes == 1:
+            codes, n_groups = rows.groups.codes[0], rows.groups.n_groups
+        rng = check_random_state(problem.spec.random_state)
+        of_rows = fits.chances, rows.codes, codes, n_groups, rows.weights
+        way = cls(problem, fits, drawn, fit_corrections(*of_rows, rng), codes, fits.chances)
+        return replace(way, chances=way.corrected(fits.chances))
+
+    def corrected(self, chances: FloatArray) -> FloatArray:
+        """Return corrected probabilities."""
+        return chances if self.corrections is None else self.corrections(chances, self.codes)
+
+    def with_estimates(self) -> _Way:
+        """Return the way with estimated groups, whose models are fitted."""
+        return replace(self, of_groups=self.fits.fit_groups(self.chances))
+
+    def search(self) -> DecisionSearch:
+        """Return the search of decisions."""
+        joint = None if self.of_groups is None else self.of_groups.joint
+        return self._search(self.chances, joint)
+
+    def _search(self, chances: FloatArray, joint: FloatArray | None) -> DecisionSearch:
+        own = DecisionSearch(self.problem, self.fits.own, chances, self.drawn)
+        return own if joint is None else own.on_distinct_rows(joint)
+
+    def offsets_of_another_deal(
+        self, strict: StrictEvaluation, found: Solution
+    ) -> FloatArray | None:
+        """Return the offsets that another deal of the folds might give, (n_features, n_classes).
+
+        ``strict`` has the limits of the decisions that were found. The result is None if they have
+        no offsets, if a hash draws some of them, or if there are few folds. With many rows
+        decisions hold still, and another search would take much time, so it is None as well.
+        """
+        n_rows, n_classes = self.chances.shape
+        if found.method == "none" or self.drawn is not None or n_rows > MOST_EXACT:
+            return None
+        if (chances := self.fits.other_chances()) is None:
+            return None
+        chances = self.corrected(chances)
+        joint = None if self.of_groups is None else self.of_groups.other_joint(chances)
+        other = self._search(chances, joint)
+        return other.as_passed(other.under(strict, found.utility)).offsets.reshape(-1, n_classes)
+
+    def predicted(self, found: Solution, offsets: FloatArray) -> IntArray:
+        """Return the decisions about the rows with other offsets than those that were found."""
+        joint = None if self.of_groups is None else self.of_groups.joint
+        values = with_ties_broken(self.chances @ found.utility, found.tie_weight)
+        shares = self.problem.rows.shares(self.chances, joint)
+        return decided(margins(values, shares, offsets))
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,10 +312,7 @@ class DecisionSearch:
         if problem.goal.at_least is not None:  # the smallest limit that allows this value
             problem = replace(problem, limit=strict.rates.bounds[0].max_disparity)
         own = problem.evaluation(self.before)
-        chances = (
-            self.chances if problem.spec.group_aware and problem.goal.at_least is None else None
-        )
-        return self._best_for(own, replace(own, chances=chances), utility)
+        return self._best_for(own, self._expecting(own), utility)
 
     def best(self, strict: StrictEvaluation) -> Solution:
         """Return the best decisions within the limits of an evaluation.
@@ -286,10 +323,7 @@ class DecisionSearch:
         of several levels.
         """
         goal, is_aware = self.problem.goal, bool(self.problem.spec.group_aware)
-        # With known groups, the objective is partly computed from expected classes instead of true
-        # ones, which overfits less. A value that must be reached is computed from true ones alone.
-        chances = self.chances if is_aware and goal.at_least is None else None
-        expecting = replace(strict, chances=chances)
+        expecting = self._expecting(strict)
         search = partial(self._best_for, strict, expecting)
         if goal.utility is not None:
             return search(goal.utility)
@@ -300,6 +334,15 @@ class DecisionSearch:
             return best_ratio(search, goal.ratio.utility, ratio if np.isfinite(ratio) else 0.5)
         free = self.before.utility
         return best_of_levels(search, utility_at, free[0, 0] / free.sum())
+
+    def _expecting(self, strict: StrictEvaluation) -> StrictEvaluation:
+        """Return the evaluation by which decisions are compared, under the same limits.
+
+        With known groups, the objective is partly computed from expected classes instead of true
+        ones, which overfits less. A value that must be reached is computed from true ones alone.
+        """
+        is_expected = self.problem.spec.group_aware and self.problem.goal.at_least is None
+        return replace(strict, chances=self.chances if is_expected else None)
 
     def _best_for(
         self, strict: StrictEvaluation, expecting: StrictEvaluation, utility: FloatArray
