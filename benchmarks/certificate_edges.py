@@ -192,23 +192,16 @@ SETTINGS = (
     ),
     *(
         Setting(
-            f"{k} groups, equal opportunity",
+            f"{k} groups, {rule.replace('_', ' ')}",
             _EQUAL[k],
             800 * k,
-            _decisions("equal_opportunity"),
-            equal_opportunity_difference,
-            within="positives",
+            _decisions(rule),
+            disparity,
+            within=within,
         )
-        for k in (2, 4)
-    ),
-    *(
-        Setting(
-            f"{k} groups, equalized odds",
-            _EQUAL[k],
-            800 * k,
-            _decisions("equalized_odds"),
-            equalized_odds_difference,
-            within="classes",
+        for rule, disparity, within in (
+            ("equal_opportunity", equal_opportunity_difference, "positives"),
+            ("equalized_odds", equalized_odds_difference, "classes"),
         )
         for k in (2, 4)
     ),

@@ -68,18 +68,18 @@ def deal_draws(rows: Any, key: int) -> FloatArray:
     """Return a number in [0, 1) for each training row, by which rows are dealt to folds.
 
     It depends neither on the order and the names of columns, nor on the units of numeric ones, as
-    long as they are positive: a number counts by its place among the numbers of its column. A
-    column is known by its values and by the rows that have them.
+    long as they are positive, nor on how often rows are repeated: a number counts by its place
+    among the numbers of its column. A column is known by its values and by the rows that have them.
     """
-    # The name of a column is the sum of its words, each mixed with those of its row. Two columns
-    # of different numbers have the same places, so their words alone would not tell them apart.
+    # The name of a column is the largest of its words, each mixed with those of its row. Two
+    # columns of different numbers have the same places, so words alone would not tell them apart.
     of_rows, total = np.zeros((2, _num_samples(rows)), np.uint64)
     if sparse.issparse(rows):
         entries = _Entries.of(rows, by_place=True)
         entries.add(of_rows, entries.words)
         known = _mixed(entries.words ^ _mixed(of_rows)[entries.rows])
         names = np.zeros(len(entries.used), np.uint64)
-        np.add.at(names, entries.columns, known)
+        np.maximum.at(names, entries.columns, known)
         entries.add(total, entries.words ^ _named(names.tolist(), key)[entries.columns])
         return _uniform(total, key)
     columns = [(which, words) for _, which, words in _columns(rows, None, by_place=True)]
@@ -87,8 +87,8 @@ def deal_draws(rows: Any, key: int) -> FloatArray:
         of_rows[which] += _mixed(words)
     of_rows = _mixed(of_rows)
     for which, words in columns:
-        name = np.add.reduce(_mixed(words ^ of_rows[which]), dtype=np.uint64)
-        total[which] += _mixed(words ^ _word_of_text(f"{key} {int(name)}"))
+        name = int(_mixed(words ^ of_rows[which]).max(initial=0))
+        total[which] += _mixed(words ^ _word_of_text(f"{key} {name}"))
     return _uniform(total, key)
 
 
@@ -129,26 +129,24 @@ def _uniform(total: _WORDS, key: int) -> FloatArray:
 def _places(values: FloatArray, columns: IntArray | None = None) -> FloatArray:
     """Return the place of the size of each number among the sizes in its column, with its sign.
 
-    The smallest size that is not 0 has the place 1, equal sizes have the same place, and 0 stays 0.
+    The smallest size that is not 0 has the place 1, the next one 2, and 0 stays 0. Equal sizes have
+    the same place, so that repeated rows change no place.
     ``columns`` are the numbers of the columns, in rising order; None if there is only one.
     """
     size = np.abs(values)
     order = np.argsort(size) if columns is None else np.lexsort((size, columns))
     in_order = size[order]
-    is_new = np.ones(values.size, bool)
-    is_new[1:] = in_order[1:] != in_order[:-1]
-    first = np.zeros(values.size, np.int64)  # where the column begins after its zeros
-    if columns is None:
-        first[:] = np.searchsorted(in_order, 0.0, side="right")
-    else:  # sorting by size leaves the columns in their order
-        is_new[1:] |= columns[1:] != columns[:-1]
-        starts = np.searchsorted(columns, columns, side="left")
-        zeros = np.concatenate([[0], np.cumsum(in_order == 0)])
-        ends = np.searchsorted(columns, columns, side="right")
-        first[:] = starts + zeros[ends] - zeros[starts]
+    is_new = in_order != 0
+    changes = in_order[1:] != in_order[:-1]
+    if columns is not None:  # sorting by size has left the columns in their order
+        changes |= columns[1:] != columns[:-1]
+    is_new[1:] &= changes
+    reached = np.cumsum(is_new)  # sizes so far, over all columns
+    if columns is not None:
+        before = np.concatenate([[0], reached])
+        reached = reached - before[np.searchsorted(columns, columns)]
     place = np.empty(values.size)
-    at = np.arange(values.size)
-    place[order] = np.maximum.accumulate(np.where(is_new, at, 0)) - first + 1
+    place[order] = reached
     return np.asarray(np.sign(values) * place)
 
 

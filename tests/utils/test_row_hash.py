@@ -145,6 +145,8 @@ def test_numbers_are_dealt_the_same_in_any_container(holder):
     assert np.array_equal(deal_draws(holder(X), 1), deal_draws(X, 1))
     order = generator(8).permutation(len(X))
     assert np.array_equal(deal_draws(holder(X[order]), 1), deal_draws(X, 1)[order])
+    twice = np.repeat(np.arange(len(X)), 2)
+    assert np.array_equal(deal_draws(holder(X[twice]), 1), deal_draws(X, 1)[twice])
 
 
 def test_dealt_rows_are_uniform_and_differ_by_key():

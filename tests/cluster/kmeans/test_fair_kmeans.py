@@ -181,7 +181,7 @@ def test_costs_and_gaps_are_those_of_the_labels(unit):
         assert model.inertia_ == pytest.approx(paid)
         # Those of the fit had moved once more, which only lowers the cost.
         assert model.inertia_ / model.lower_bound_ - 1 <= model.assignment_gap_ + 1e-9
-        assert 0 <= model.assignment_gap_ <= 0.02
+        assert 0 <= model.assignment_gap_ <= 0.05  # rows of weight 1 to 3 are whole
     assert model.assignment_gap_ == pytest.approx(model.inertia_ / model.lower_bound_ - 1)
     assert model.assignment_gap_ > 1e-5
 
