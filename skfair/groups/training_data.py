@@ -19,7 +19,7 @@ from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.row_units import RowUnits
 from skfair.groups.strata import Strata
 from skfair.utils.partitioned_rows import PartitionedRows
-from skfair.utils.row_hash import row_draws
+from skfair.utils.row_hash import deal_draws
 from skfair.utils.validation import weight_range
 
 
@@ -128,7 +128,10 @@ class TrainingData:
         return replace(self, X=self.X[rows], y=self.y[rows], **taken)
 
     def in_canonical_order(self) -> TrainingData:
-        """Return the rows sorted by their values, so that sums do not depend on their order."""
-        draws = row_draws(self.X, range(self.X.shape[1]), 0)
+        """Return the rows sorted by their values, so that sums do not depend on their order.
+
+        The order of the columns makes no difference to that of the rows.
+        """
+        draws = deal_draws(self.X, 0)
         weights = () if self.sample_weight is None else (self.sample_weight,)
         return self.taken(np.lexsort((*weights, *self.groups.codes, self.y, draws)))

@@ -291,18 +291,19 @@ class PartialParityClassifier(
         if self.certificate is not None and data.groups.n_groups > data.groups.n_attributes:
             own = certified_interval(self, data, X, metadata, self.random_state)
             return store(self, own)
-        # In a canonical order the result does not depend on the order of X.
+        # In a canonical order the result does not depend on the order of rows and columns.
         data = data.counted().in_canonical_order()
         limits = self.constraint, self.interval, self.scale, self.max_disparity
         weights = data.groups.rate_weight(data.sample_weight)
         promise = promise_of_fit(*limits, data.groups, data.y, classes, weights)
         maps = fitting.maps_follow(promise, self.group_aware, self.solver, self.enforce)
-        model = fitting.make_model(self.model, data, self.group_aware)
+        order = fitting.column_order(data.X)
+        model = fitting.make_model(self.model, data, self.group_aware, order)
         # Rows without a group count in the loss but not in the limit, so the weights differ.
         loss_rows = replace(promise, weights=data.sample_weight)
         problem = fitting.free_problem(model, loss_rows, self.loss, self.alpha)
         solver = fitting.make_solver(self.solver, promise, problem, maps)
-        state = partial(fitting.model_state, model, classes, self.group_aware)
+        state = partial(fitting.model_state, model, classes, self.group_aware, order)
         options: SolveOptions = {} if self.max_iter is None else {"max_iter": self.max_iter}
         options |= {"tol": self.tol, "random_state": check_random_state(self.random_state)}
         with report_iterations(self, X, y, max_iter=None, attributes=state) as callback:

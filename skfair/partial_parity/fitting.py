@@ -19,10 +19,11 @@ from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 
-from skfair._typing import FloatArray, IntervalLike
+from skfair._typing import FloatArray, IntArray, IntervalLike, Rows
 from skfair.enforcement.rounds import MAX_ROUNDS, SolveOptions
 from skfair.enforcement.strict_evaluation import Verdict
 from skfair.estimators.erm.solve import NEWTON_FEATURES
@@ -123,8 +124,20 @@ def maps_follow(promise: Promise, group_aware: bool, solver: str | Solver, enfor
     return is_repaired
 
 
+def column_order(X: Any) -> IntArray:
+    """Return an order of the columns that depends on their values alone, not on where they stand.
+
+    Where limits are hard to keep, one step more or less of the solver leads to other decisions. So
+    the sums that it computes must not change with the order of the columns, not even by rounding.
+    """
+    return np.lexsort([np.ravel(X[::k].sum(axis=0)) for k in (3, 2, 1)])
+
+
 def make_model(
-    model: Literal["linear"] | ScoreFunction, data: TrainingData, group_aware: bool
+    model: Literal["linear"] | ScoreFunction,
+    data: TrainingData,
+    group_aware: bool,
+    order: IntArray,  # the columns in the order of the weights of a linear model
 ) -> LinearScore | GroupedLinearScore | PlugInScore:
     """Return the score model on the rows.
 
@@ -133,16 +146,18 @@ def make_model(
     function, weights, groups = read_model(model).function, data.sample_weight, data.groups
     if function is not None:
         return PlugInScore(function, data.X)
+    X: Rows = _safe_indexing(data.X, order, axis=1)
+    X = X if sparse.issparse(X) else np.ascontiguousarray(X)
     if not group_aware:
-        return LinearScore(data.X, sample_weight=weights)
+        return LinearScore(X, sample_weight=weights)
     if groups.has_group is not None:
         raise ValueError(
             "A group-aware model needs the group of each row that it learns from. Drop the rows "
             "without one, or use group_aware=False or PartialParityCalibrator."
         )
     counts = groups.sums(None if weights is None else weights > 0)
-    own = (counts >= ROWS_PER_FEATURE * data.X.shape[1]) & (groups.n_groups > 1)
-    return GroupedLinearScore(data.X, groups.codes[0], own.tolist(), sample_weight=weights)
+    own = (counts >= ROWS_PER_FEATURE * X.shape[1]) & (groups.n_groups > 1)
+    return GroupedLinearScore(X, groups.codes[0], own.tolist(), sample_weight=weights)
 
 
 def free_problem(
@@ -310,7 +325,11 @@ def _forms(
 
 
 def model_state(
-    model: ScoreModel, classes: NDArray[Any], group_aware: bool, theta: FloatArray
+    model: ScoreModel,
+    classes: NDArray[Any],
+    group_aware: bool,
+    order: IntArray,  # the columns in the order of the weights of a linear model
+    theta: FloatArray,
 ) -> dict[str, Any]:
     """Return the attributes that prediction needs, without maps of the groups.
 
@@ -320,7 +339,8 @@ def model_state(
     if isinstance(model, PlugInScore):
         own: dict[str, Any] = {"model_": model.function, "parameters_": weights}
     else:
-        own = {"coef_": np.atleast_2d(weights), "intercept_": np.atleast_1d(intercept)}
+        coef = np.atleast_2d(weights)[:, np.argsort(order)]
+        own = {"coef_": coef, "intercept_": np.atleast_1d(intercept)}
     return {**own, "classes_": classes, "is_group_aware_": bool(group_aware), "calibration_": None}
 
 

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -246,7 +247,9 @@ def test_of_all_forms_and_rounds_the_best_solution_is_kept(limit):
             result = super().solve(problem, theta, multipliers, **params)
             last["theta"] = result.theta
             coef, intercept = problem.model.raw(problem.model_part(result.theta))
-            scores = X @ coef + intercept
+            ranges = np.ptp(problem.model.X, axis=0)  # of columns, which the fit has sorted
+            order = [int(np.abs(np.ptp(X, axis=0) - each).argmin()) for each in ranges]
+            scores = X[:, order] @ coef + intercept
             gap = disparity("equalized_odds", "conditional", y, scores, group, (0.1, 0.6))
             last.update(gap=gap, tolerance=problem.tolerance)
             seen.append((begins_anew, gap <= limit + 1e-9, np.mean((scores > 0) == y)))
@@ -532,17 +535,21 @@ def test_scores_have_the_size_of_least_loss_however_the_model_was_found(constrai
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # the limit is violated
-def test_the_order_of_rows_does_not_matter_where_the_limit_is_violated():
+@pytest.mark.parametrize("holder", [np.asarray, sparse.csr_array])
+def test_no_order_matters_where_the_limit_is_violated(holder):
     rng = generator(0)
     group = rng.integers(0, 3, 150)
     X = rng.normal(size=(150, 3)) + 0.7 * group[:, None]
     y = (X[:, 0] + X[:, 1] + rng.normal(size=150) > 1.5).astype(int)
-    order = rng.permutation(150)
-    models = [PartialParityClassifier((0.1, 0.6), max_disparity=0.05, max_iter=10) for _ in "ab"]
-    models[0].fit(X, y, sensitive_features=group)
-    models[1].fit(X[order], y[order], sensitive_features=group[order])
+    rows, columns = rng.permutation(150), np.array([2, 0, 1])
+    how = {"max_disparity": 0.05, "max_iter": 10}
+    models = [PartialParityClassifier((0.1, 0.6), **how) for _ in range(3)]
+    models[0].fit(holder(X), y, sensitive_features=group)
+    models[1].fit(holder(X[rows]), y[rows], sensitive_features=group[rows])
+    models[2].fit(holder(X[:, columns]), y, sensitive_features=group)
     assert models[0].status_ == "infeasible"
     assert np.array_equal(models[0].coef_, models[1].coef_)
+    assert np.array_equal(models[0].coef_[:, columns], models[2].coef_)
 
 
 @pytest.mark.filterwarnings("ignore:.*fewer than 30 rows")
