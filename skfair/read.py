@@ -17,6 +17,7 @@ columns that a user would hardly pass on purpose (``_warn_of_columns``).
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -484,10 +485,14 @@ def refuse_lazy(estimator: SensitiveFeaturesMixin, *collections: Any) -> None:
 def read_features(estimator: SensitiveFeaturesMixin, X: MatrixLike, **check_params: Any) -> Any:
     """Return the columns of new rows that the model uses, checked.
 
-    A table may lack the sensitive columns, because they may not be known at prediction.
+    A table may lack the sensitive columns, because they may not be known at prediction. An
+    estimator around another model takes a table with more columns, or in another order, if that
+    model does.
     """
     refuse_lazy(estimator, X)
     X = from_arrow(X)
+    if check_params.get("skip_check_array"):
+        X = _columns_by_name(estimator, X)
     with config_context(array_api_dispatch=False):
         if estimator._model_positions is None:
             return validate_data(estimator, X, reset=False, **check_params)
@@ -575,6 +580,28 @@ def _lacks_groups(estimator: SensitiveFeaturesMixin, X: MatrixLike) -> bool:
     """Whether X is a table that has exactly the columns of the model, without sensitive ones."""
     is_table = list(getattr(X, "columns", [])) == list(estimator.model_features_)
     return is_table and bool(dropped_columns(estimator))
+
+
+def _columns_by_name(estimator: SensitiveFeaturesMixin, X: Any) -> Any:
+    """Return the columns of ``fit`` if X has them among others or in another order, else X itself.
+
+    X is returned as it is, too, if the model inside does not predict such a row. A pipeline that
+    begins with a ``ColumnTransformer`` does.
+    """
+    given, names = list(getattr(X, "columns", [])), vars(estimator).get("feature_names_in_", [])
+    known = [name for name in names if name in given]
+    if given == known or not set(estimator.model_features_) <= set(known) or not _num_samples(X):
+        return X
+    models = getattr(estimator, "estimators_", None) or [vars(estimator)["estimator_"]]
+    dropped = dropped_columns(estimator)
+    row = _safe_indexing(keep_columns(X, [j for j, c in enumerate(given) if c not in dropped]), [0])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            models[0].predict(row)
+    except Exception:  # the check of the columns that follows says what is wrong
+        return X
+    return keep_columns(X, [given.index(name) for name in known])
 
 
 def _check_columns(argument: str, values: Any, columns: Any) -> None:
