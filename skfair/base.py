@@ -192,7 +192,8 @@ class SensitiveFeaturesMixin(NamedArguments):
     summary_ : str
         Summary of the fit in one line. For each limit it shows the value on the training rows
         beside the limit, in the same unit. The changes caused by the limits, if the estimator has
-        ``changes_``, and the status with its reason, if it has ``status_``, follow. It also says if
+        ``changes_``, and the status with its reason, if it has ``status_``, follow. Clusterers show
+        the sizes of their smallest and largest cluster. The summary also says if
         a limit on errors is satisfied by larger errors of a group, how many decisions are close
         calls (``close_call_rate_``), and if decisions estimate the group from the other columns
         (``group_estimators_``). An estimator without limits, such as ``ParetoFairKMeans``, shows
@@ -257,6 +258,7 @@ class SensitiveFeaturesMixin(NamedArguments):
         check_is_fitted(self)
         own: dict[str, Any] = vars(self)
         parts = [limits_line(own.get("_limits", {}), own.get("certified_disparities_", {}))]
+        parts.append(own.get("_said_sizes", ""))
         if "price_of_fairness_" in own:
             parts.append(f"objective lost {own['price_of_fairness_']:.4g}")
         parts += [changes_line(own.get("changes_", {})), own.get("_kept_by", "")]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import Tags, check_random_state, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.validation import _is_fitted, _num_samples, check_is_fitted
 
@@ -27,17 +27,21 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.cluster.assignment.by_prices import assign
 from skfair.cluster.assignment.cost_table import CostProblem
-from skfair.cluster.assignment.placement import Placement
-from skfair.cluster.batches import read_batch
+from skfair.cluster.batches import Batch
 from skfair.cluster.limits import (
     MIN_BALANCE,
     compare_groups,
     limits_of,
     representation_constraints,
 )
-from skfair.cluster.results import FairClusterMixin, count_attributes, missed_by, warn_of_missed
+from skfair.cluster.results import (
+    FairClusterMixin,
+    count_attributes,
+    missed_by,
+    warn_of_large,
+    warn_of_missed,
+)
 from skfair.groups.sensitive import SensitiveLike
-from skfair.groups.training_data import TrainingData
 from skfair.read import ROW_CHECKS, read_features, read_groups, read_rows
 from skfair.utils.docs import documented
 from skfair.utils.pieces import ROWS
@@ -82,17 +86,21 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         Smallest and largest total weight of a cluster. Floats in [0, 1] are shares of the weight of
         all rows, and integers are weights. An array gives one of these for each cluster. If None,
         sizes are not limited.
-    costs : callable, default=None
-        Function for other clusterers, which is called as ``costs(clusterer, X)`` and returns the
-        cost of each row in each cluster, such as distances to medoids or distances of mixed
-        columns. X is passed to it without conversion.
+    costs : "precomputed" or callable, default=None
+        The costs of the rows in the clusters. If None, they are the ones described above.
+
+        - "precomputed" means that X holds the cost of each row in each cluster, such as travel
+          times from homes to schools, in ``fit`` and for new rows. No clusterer is used.
+        - A function is called as ``costs(clusterer, X)`` and returns the cost of each row in each
+          cluster, such as distances to medoids or distances of mixed columns. X is passed to it
+          without conversion.
     random_state : int, RandomState instance or None, default=None
         Seed of the clusterer, which is used if the clusterer has no seed of its own.
 
     Attributes
     ----------
-    clusterer_ : estimator
-        The fitted clusterer.
+    clusterer_ : estimator or None
+        The fitted clusterer. It is None if the costs are precomputed.
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row, within the limits.
     cost_ : float
@@ -108,6 +116,8 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         largest group.
     balance_ : float
         Smallest balance of a cluster.
+    relative_balance_ : float
+        Smallest balance of a cluster as a share of the balance of the sample.
     prices_ : ndarray of shape (n_clusters, n_groups)
         Price of each group in each cluster, which is added to the cost of a row of this group.
     status_ : str
@@ -161,6 +171,16 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
     True
     >>> bool(np.all(model.cluster_sizes_ <= seats))
     True
+
+    If travel times to the schools are known, they are the costs. A pupil who moves in later joins
+    one of the schools with a free seat. The limits then apply to all pupils together.
+
+    >>> minutes = 10 * np.sqrt(((X[:, None] - places) ** 2).sum(axis=2))
+    >>> model = FairAssignment(costs="precomputed", size_bounds=([0] * 5, seats))
+    >>> model = model.fit(minutes, sensitive_features=sex)
+    >>> late = model.assign(minutes[:1] + 1, sensitive_features=["f"], before="fit")
+    >>> bool(model.cluster_sizes_[late[0]] < seats[late[0]])
+    True
     """
 
     # Prices differ by group, so ``predict`` takes the groups.
@@ -172,7 +192,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         "relative_balance": ["boolean"],
         "share_bounds": [Real, dict, None],
         "size_bounds": ["array-like", None],
-        "costs": [callable, None],
+        "costs": [StrOptions({"precomputed"}), callable, None],
         "random_state": ["random_state"],
         **SensitiveFeaturesMixin._group_constraints,
     }
@@ -185,7 +205,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         relative_balance: bool = True,
         share_bounds: Any = None,
         size_bounds: Any = None,
-        costs: CostFunction | None = None,
+        costs: CostFunction | Literal["precomputed"] | None = None,
         sensitive: SensitiveLike = None,
         random_state: Seed = None,
     ) -> None:
@@ -231,13 +251,15 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
             needs_groups=compare_groups(limits_of(self)),
-            **self._checks(),
+            **self._row_checks(),
         )
         self._keep(data.reading)
         others = {"sensitive_features": sensitive_features}
         self.clusterer_ = self._fitted(data.X, data.sample_weight, fit_params, others)
         costs = cost_table(self.clusterer_, data.X, self.costs)
-        problem = self._problem(data, costs.shape[1])
+        n_clusters, groups, weights = costs.shape[1], data.groups, data.sample_weight
+        constraints = representation_constraints(groups, n_clusters, limits_of(self), weights)
+        problem = CostProblem(groups, constraints, n_clusters, weights)
         placement = assign(problem, costs)
         if placement.is_feasible:
             # If rows are few or heavy, several moves at once may lower the cost further.
@@ -250,18 +272,24 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         self._size_prices = problem.size_prices(placement.multipliers)
         counts = problem.counts(placement.labels) @ problem.membership.T
         self.__dict__.update(count_attributes(counts, data.groups, problem.constraints))
-        self.status_ = self._status(problem, placement)
+        missed = missed_by(problem, placement.labels)
+        if missed > 0:
+            warn_of_missed("The limits", missed)
+        elif problem.constraints.sizes is None:
+            warn_of_large(self.cluster_sizes_, problem.largest_weight)
+        self.status_ = "infeasible" if missed > 0 else "converged"
         return self
 
-    def _checks(self) -> dict[str, Any]:
+    def _row_checks(self) -> dict[str, Any]:
         """Return options for the check of rows, which is left out if ``costs`` reads them."""
-        if self.costs is not None:
+        if callable(self.costs):
             return {"skip_check_array": True}
         return {**ROW_CHECKS, "accept_sparse": get_tags(self).input_tags.sparse and "csr"}
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = get_tags(self._inner()).input_tags.sparse
+        reads_sparse = get_tags(self._inner()).input_tags.sparse
+        tags.input_tags.sparse = reads_sparse and self.costs != "precomputed"
         return tags
 
     def _inner(self) -> Any:
@@ -284,15 +312,30 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         metadata: dict[str, Any],
         others: dict[str, Any],
     ) -> Any:
-        """Return the frozen clusterer, or a fitted clone.
+        """Return the frozen clusterer, a fitted clone, or None if X holds the costs.
 
         ``metadata`` are the further arguments of ``fit``, and ``others`` what routing may pass on.
         """
-        inner = self._inner()
-        if metadata and isinstance(inner, FrozenEstimator):
-            raise ValueError(
-                f"A fitted clusterer takes no {listed(list(metadata))}: it is not fitted."
+        if "costs" in metadata:
+            raise TypeError(
+                "fit takes no costs. Create FairAssignment(costs='precomputed'), and pass the "
+                "costs as X: a row for each person, and a column for each cluster."
             )
+        is_frozen = isinstance(self.clusterer, FrozenEstimator)
+        if metadata and (is_frozen or self.costs == "precomputed"):
+            raise ValueError(
+                f"fit got {listed(list(metadata))}, but it fits no clusterer, which could take "
+                "them. Leave them out."
+            )
+        if self.costs == "precomputed":
+            if self.clusterer is not None:
+                raise ValueError(
+                    "With costs='precomputed', X holds the cost of each row in each cluster, and "
+                    f"no clusterer is used; got clusterer={self.clusterer!r}. Leave one of the two "
+                    "out."
+                )
+            return None
+        inner = self._inner()
         if isinstance(inner, FrozenEstimator):
             check_is_fitted(inner)
             return inner
@@ -307,19 +350,6 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
             seed = check_random_state(self.random_state).randint(2**31 - 1)
             inner.set_params(random_state=seed)
         return inner.fit(X, **fit_arguments(self, inner, sample_weight, metadata, others))
-
-    def _problem(self, data: TrainingData, n_clusters: int) -> CostProblem:
-        """Turn the limits into constraints for rows."""
-        groups, weights = data.groups, data.sample_weight
-        constraints = representation_constraints(groups, n_clusters, limits_of(self), weights)
-        return CostProblem(groups, constraints, n_clusters, weights)
-
-    def _status(self, problem: CostProblem, placement: Placement) -> str:
-        """Say whether the limits are met, and warn if they are not."""
-        missed = missed_by(problem, placement.labels)
-        if missed > 0:
-            warn_of_missed("The limits", missed)
-        return "infeasible" if missed > 0 else "converged"
 
     def predict(
         self, X: MatrixLike, *, sensitive_features: ColumnsLike | None = None
@@ -346,43 +376,20 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         """
         check_is_fitted(self)
         codes = read_groups(self, X, sensitive_features)
-        costs = cost_table(self.clusterer_, read_features(self, X, **self._checks()), self.costs)
+        costs = cost_table(
+            self.clusterer_, read_features(self, X, **self._row_checks()), self.costs
+        )
         if codes is None:
             costs = costs + self._size_prices.T
         for attribute in () if codes is None else codes:
             costs = costs + self.prices_.T[attribute]
         return np.asarray(costs.argmin(axis=1), dtype=np.int32)
 
-    def assign(
-        self,
-        X: MatrixLike,
-        *,
-        sensitive_features: ColumnsLike | None = None,
-        sample_weight: ColumnLike | None = None,
-    ) -> NDArray[np.int32]:
-        """Assign a batch of new rows so that the batch satisfies the limits.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            New rows.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row, if X does not hold it.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Cluster of each row.
-        """
-        check_is_fitted(self)
-        data = read_batch(self, X, sensitive_features, sample_weight, **self._checks())
-        costs = cost_table(self.clusterer_, data.X, self.costs)
-        problem = self._problem(data, costs.shape[1])
-        placement = assign(problem, costs, exact=True)
-        self._status(problem, placement)
-        return np.asarray(placement.labels, dtype=np.int32)
+    def _joining(self, batch: Batch) -> tuple[CostProblem, FloatArray]:
+        rows, constraints, held = batch
+        costs = cost_table(self.clusterer_, rows.X, self.costs)
+        weights = rows.sample_weight
+        return CostProblem(rows.groups, constraints, costs.shape[1], weights, held), costs
 
 
 def distances_to_centers(clusterer: Any, X: Any) -> FloatArray:
@@ -421,11 +428,13 @@ COSTS: dict[str, CostFunction] = {
 }
 
 
-def cost_table(clusterer: Any, X: MatrixLike, function: CostFunction | None) -> FloatArray:
+def cost_table(clusterer: Any, X: MatrixLike, function: CostFunction | str | None) -> FloatArray:
     """Return the costs of rows in each cluster, (n_samples, n_clusters), checked.
 
     ``function`` is the parameter ``costs``. If it is None, it is chosen by ``COSTS``.
     """
+    if isinstance(function, str):  # "precomputed", so X holds the costs, and was checked
+        return np.asarray(X, dtype=np.float64)
     name = type(clusterer).__name__
     if function is None:
         function = next((COSTS[has] for has in COSTS if hasattr(clusterer, has)), None)

@@ -241,6 +241,7 @@ def test_rows_of_unequal_weights_are_within_a_row_of_the_limits(kind):
 
 
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
+@pytest.mark.filterwarnings("ignore:One of 2 clusters holds:UserWarning")
 @pytest.mark.parametrize("seed", range(6))
 def test_labels_of_few_very_heavy_rows_are_found_if_there_are_any(seed):
     """Every labelling is tried: a fit is within a row of the limits if one of them keeps these."""

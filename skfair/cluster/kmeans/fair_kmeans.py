@@ -12,7 +12,6 @@ safairkm, and the variational method that it compares with.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Literal
 
@@ -32,12 +31,10 @@ from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
 from skfair.cluster.assignment.counts import Constraints
 from skfair.cluster.assignment.points import RepresentationProblem, Units
-from skfair.cluster.batches import read_batch
+from skfair.cluster.batches import Batch
 from skfair.cluster.kmeans.prediction import (
-    batch_labels,
     center_distances,
     cost_of_rows,
-    counts_before,
     labels_at_prices,
     score_block,
 )
@@ -59,7 +56,6 @@ from skfair.cluster.kmeans.starts import starting_centers
 from skfair.cluster.kmeans.stream import with_part
 from skfair.cluster.limits import (
     MIN_BALANCE,
-    Limits,
     check_enough,
     compare_groups,
     limits_of,
@@ -76,7 +72,7 @@ from skfair.utils.docs import documented
 from skfair.utils.history import go_on
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
-from skfair.utils.validation import check_number, check_weights
+from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
 
@@ -160,6 +156,8 @@ class FairKMeans(
         Sum of squared distances of the rows to the means of their clusters.
     balance_ : float
         Smallest balance of a cluster.
+    relative_balance_ : float
+        Smallest balance of a cluster as a share of the balance of the sample.
     cluster_balances_ : ndarray of shape (n_clusters,)
         Balance of each cluster, which is 0 for an empty cluster.
     cluster_sizes_ : ndarray of shape (n_clusters,)
@@ -312,7 +310,8 @@ class FairKMeans(
         problem = clustering_problem(data, bind(self, data, solver), self.n_clusters)
         best = solve(self, problem, solver, X, y)
         self.__dict__.update(clustering_attributes(problem, data.groups, best))
-        warn_of_result(problem, best, self.balance_, self.max_iter)
+        other = "" if solver.keeps_shares else "solver='prices' and "
+        warn_of_result(problem, best, self.balance_, self.max_iter, other)
         if self.min_balance and solver.keeps_balance:
             warn_of_crossing(
                 self.group_counts_, data.groups, self.min_balance, self.relative_balance
@@ -333,9 +332,9 @@ class FairKMeans(
         The first part is clustered as by ``fit`` and must contain every group. Each further part is
         assigned so that the limits hold for all rows seen so far. Then the centres move to the
         running means, and the prices are averaged. ``labels_``, ``inertia_``, ``lower_bound_`` and
-        ``assignment_gap_`` describe the last part, whereas ``cluster_sizes_``, ``group_counts_``,
-        ``cluster_balances_`` and ``balance_`` describe all parts. ``status_`` and ``history_`` are
-        the ones of the first part. Shares in ``size_bounds`` are shares of all rows so far, and are
+        ``assignment_gap_`` describe the last part, whereas sizes, counts and balances describe all
+        parts. ``status_`` and ``history_`` are the ones of the first part. Shares in
+        ``size_bounds`` are shares of all rows so far, and are
         satisfied up to one row.
 
         Parameters
@@ -360,10 +359,13 @@ class FairKMeans(
         groups, held = read_part_groups(self, X, sensitive_features), self.group_counts_
         rows = read_features(self, X, **ROW_CHECKS)
         weights = check_weights(sample_weight, rows.shape[0])
-        problem = self._problem(TrainingData(rows, None, weights, groups), limits_of(self), held)
+        limits = limits_of(self)
+        constraints = representation_constraints(groups, self.n_clusters, limits, weights, held)
+        part = TrainingData(rows, None, weights, groups)
+        problem = clustering_problem(part, constraints, self.n_clusters, held, self._units)
         so_far = self._scaled_centers, self._multipliers, self.cluster_sizes_
-        part = with_part(problem, *so_far)._replace(n_iter=self.n_iter_ + 1, history=self.history_)
-        found = clustering_attributes(problem, groups, part, held)
+        moved = with_part(problem, *so_far)._replace(n_iter=self.n_iter_ + 1, history=self.history_)
+        found = clustering_attributes(problem, groups, moved, held)
         # The status stays the one of ``fit``, like ``history_``.
         self.__dict__.update(found | {"status_": self.status_})
         return self
@@ -445,84 +447,10 @@ class FairKMeans(
         weights = check_weights(sample_weight, rows.shape[0])
         return -cost_of_rows(rows, weights, self._scaled_centers, self._units)
 
-    def assign(
-        self,
-        X: MatrixLike,
-        *,
-        sensitive_features: ColumnsLike | None = None,
-        min_balance: float | None = None,
-        share_bounds: Any = None,
-        size_bounds: Any = None,
-        before: MatrixLike | Literal["fit"] | None = None,
-        sample_weight: ColumnLike | None = None,
-    ) -> NDArray[np.int32]:
-        """Assign a batch of new rows to the fitted centres, within limits on the batch.
-
-        The assignment has nearly the lowest possible cost for batches of up to a few hundred rows,
-        and takes about a second. If a batch has fewer rows of a group than there are clusters, it
-        cannot be balanced separately. Use ``before="fit"`` to apply the limits to the rows of
-        ``fit`` and the batch together.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            The rows of the batch.
-        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
-            The group of each row. If the estimator has ``sensitive`` columns, the groups are read
-            from X.
-        min_balance : float, default=None
-            Minimum balance of the clusters in the batch. If None, the value of the estimator is
-            used.
-        share_bounds : float or dict, default=None
-            Limits on shares in the batch. If None, the limits of the estimator are used.
-        size_bounds : pair (low, high), default=None
-            Bounds on the sizes of the clusters in the batch. If None, the bounds of the estimator
-            are used, where integers are numbers of rows of the batch.
-        before : "fit" or array-like of shape (n_clusters, n_groups), default=None
-            Number (or weight) of the rows of each of ``groups_`` that are already in the clusters.
-            The limits then apply to these rows and the batch together. "fit" uses
-            ``group_counts_``. If None, the clusters are empty.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-            Cluster of each row, within the limits.
-        """
-        check_is_fitted(self)
-        data = read_batch(self, X, sensitive_features, sample_weight, **ROW_CHECKS)
-        if min_balance is not None:
-            check_number(min_balance, "min_balance", 0, 1)
-        elif share_bounds is None:
-            min_balance, share_bounds = self.min_balance, self.share_bounds
-        # A batch that lacks rows of a group cannot be balanced on its own, only with those of fit.
-        names = set(data.groups.names)
-        lacks_rows = data.groups.counts.min() < self.n_clusters or names < set(self.groups_)
-        if before is None and min_balance and lacks_rows:
-            before = "fit"
-        held = None
-        if before is not None:
-            data = replace(data, groups=read_part_groups(self, X, sensitive_features))
-            held = counts_before(before, self.group_counts_)
-        size_bounds = self.size_bounds if size_bounds is None else size_bounds
-        limits = min_balance, self.relative_balance, share_bounds, size_bounds
-        problem = self._problem(data, limits, held, units=None)
-        return batch_labels(problem, self.cluster_centers_)
-
-    def _problem(
-        self,
-        data: TrainingData,  # new rows
-        limits: Limits,
-        # (n_clusters, n_groups): weight that the clusters hold already, which limits include
-        held: FloatArray | None,
-        # ``units=None`` computes units from the new rows. Without it, the units of the fit are used
-        **units: Any,
-    ) -> RepresentationProblem:
-        """Return the problem of new rows that join the clusters of the fit."""
-        constraints = representation_constraints(
-            data.groups, self.n_clusters, limits, data.sample_weight, held
-        )
-        given = {"units": self._units, **units}
-        return clustering_problem(data, constraints, self.n_clusters, held, **given)
+    def _joining(self, batch: Batch) -> tuple[RepresentationProblem, FloatArray]:
+        data, constraints, held = batch
+        problem = clustering_problem(data, constraints, self.n_clusters, held)
+        return problem, problem.units.inwards(self.cluster_centers_)
 
     def fit_transform(
         self,

@@ -46,7 +46,7 @@ from skfair.cluster.limits import (
     check_group_sizes,
     data_balances,
 )
-from skfair.cluster.results import missed_by
+from skfair.cluster.results import missed_by, said_sizes, warn_of_large
 from skfair.cluster.sizes import size_limits
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
@@ -249,6 +249,10 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
             front = solve(self, problem, solver, limits_of, targets, callback)
         self.__dict__.update(front_attributes(self, problem, data.groups, attained, front.points))
         self.history_ = front.history
+        if self.size_bounds is None:
+            evenest = min((own.cluster_sizes_ for own in self._models), key=np.max)
+            other = "" if solver.keeps_shares else "solver='prices' and "
+            warn_of_large(evenest, problem.largest_weight, "At every point of the front: ", other)
         return self
 
     def select(self, min_balance: float | None = None, *, index: int | None = None) -> FairKMeans:
@@ -422,6 +426,7 @@ def front_attributes(
     for own in models:
         del own.labels_  # ``labels_`` of the front has them
     costs, relative = np.array([own.inertia_ for own in models]), relative[kept]
+    sizes = np.concatenate([own.cluster_sizes_ for own in models])
     return {
         "labels_": labels,
         "costs_": costs,
@@ -432,6 +437,7 @@ def front_attributes(
         "knee_": _knee(costs, relative),
         "status_": status,
         "_models": models,
+        "_said_sizes": f"{said_sizes(sizes)} over the points of the front",
     }
 
 

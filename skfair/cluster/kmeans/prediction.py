@@ -3,9 +3,8 @@
 - :func:`labels_at_prices` for ``predict``, :func:`center_distances` for ``transform``,
   :func:`cost_of_rows` and :func:`score_block` (rows in Dask collections) for ``score``. All pass
   over the rows by :func:`over_distances`.
-- :func:`counts_before` and :func:`batch_labels` for ``assign``: labels of a batch within limits.
 
-Centres and prices are in the scaled units of the fit, ``units``, except in ``batch_labels``.
+Centres and prices are in the scaled units of the fit, ``units``.
 """
 
 from __future__ import annotations
@@ -16,17 +15,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import check_array
 
-from skfair._typing import FloatArray, IntArray, MatrixLike, Rows
-from skfair.cluster.assignment.by_prices import assign
-from skfair.cluster.assignment.points import RepresentationProblem, Units, squared_norms
-from skfair.cluster.results import missed_by
+from skfair._typing import FloatArray, IntArray, Rows
+from skfair.cluster.assignment.points import Units, squared_norms
 from skfair.utils.pieces import ROWS, piece_rows
 from skfair.utils.threads import over_blocks
-from skfair.utils.warn import warn_user
 
 R = TypeVar("R")
 
@@ -121,36 +115,3 @@ def score_block(block: dict[str, Any], estimator: Any) -> float:
     if not block["X"].shape[0] or (weights is not None and not np.any(weights)):
         return 0.0
     return float(estimator.score(block["X"], sample_weight=weights))
-
-
-def counts_before(before: MatrixLike | str, of_fit: FloatArray) -> FloatArray:
-    """Return the counts that a parameter ``before`` (not None) of ``assign`` stands for.
-
-    They are the weights of each group that the clusters hold already, (n_clusters, n_groups).
-    ``of_fit`` are the counts of the fit.
-    """
-    if isinstance(before, str):
-        if before != "fit":
-            raise ValueError(f"before must be 'fit', counts or None, got {before!r}.")
-        return of_fit
-    shape, counts = of_fit.shape, check_array(before, input_name="before")
-    if counts.shape != shape or counts.min() < 0:
-        raise ValueError(
-            f"before must hold counts, at least 0, of {shape[1]} groups in each of {shape[0]} "
-            f"clusters; got the shape {counts.shape} and {counts.min():g} as the smallest."
-        )
-    return np.asarray(counts, dtype=np.float64)
-
-
-def batch_labels(problem: RepresentationProblem, centers: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the cheapest labels of a batch within its limits; warn if these are missed.
-
-    ``centers`` are in units of the data.
-    """
-    labels = assign(problem, problem.units.inwards(centers), exact=True).labels
-    if (missed := missed_by(problem, labels)) > 0:
-        warn_user(
-            f"The limits on the batch are missed by {missed:.4g} in all. Ask for wider ones.",
-            ConvergenceWarning,
-        )
-    return np.asarray(labels, dtype=np.int32)

@@ -15,7 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair._typing import FloatArray
 from skfair.cluster.assignment.points import RepresentationProblem
 from skfair.cluster.kmeans.solver import Clustering
-from skfair.cluster.results import count_attributes, missed_by, warn_of_missed
+from skfair.cluster.results import (
+    count_attributes,
+    missed_by,
+    warn_of_large,
+    warn_of_missed,
+)
 from skfair.groups.encoding import GroupEncoding
 from skfair.utils.warn import warn_user
 
@@ -71,12 +76,16 @@ def clustering_attributes(
 
 
 def warn_of_result(
-    problem: RepresentationProblem, clustering: Clustering, balance: float, max_iter: int
+    problem: RepresentationProblem,
+    clustering: Clustering,
+    balance: float,
+    max_iter: int,
+    other: str = "",  # see ``warn_of_large``
 ) -> None:
     """Give the first warning that applies.
 
     They are, in this order: limits violated by a row or more, limits violated by less if the solver
-    reports it, centres that still move, and empty clusters.
+    reports it, centres that still move, empty clusters, and one cluster with nearly all rows.
     """
     if (missed := missed_by(problem, clustering.labels)) > 0:
         largest = f" (largest weight of a row: {problem.largest_weight:g})"
@@ -99,3 +108,6 @@ def warn_of_result(
             "than there are clusters. Ask for fewer clusters.",
             ConvergenceWarning,
         )
+    elif problem.constraints.sizes is None:
+        sizes = problem.counts(clustering.labels).sum(axis=1)
+        warn_of_large(sizes, problem.largest_weight, other=other)

@@ -21,7 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, MatrixLike, Seed
 from skfair.base import SensitiveFeaturesMixin, fit_method, report_iterations
+from skfair.cluster.assignment.cost_table import CostProblem
 from skfair.cluster.assignment.counts import Constraints
+from skfair.cluster.batches import Batch
 from skfair.cluster.limits import (
     MIN_BALANCE,
     check_enough,
@@ -29,7 +31,7 @@ from skfair.cluster.limits import (
     limits_of,
     representation_constraints,
 )
-from skfair.cluster.results import FairClusterMixin
+from skfair.cluster.results import FairClusterMixin, warn_of_large
 from skfair.cluster.spectral.affinities.base import Affinity
 from skfair.cluster.spectral.affinities.choice import Choice, affinity_kind, make_affinity
 from skfair.cluster.spectral.eigen.base import EIGEN_SOLVERS, EigenSolver
@@ -51,7 +53,7 @@ from skfair.cluster.spectral.rounding import (
 )
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.sensitive import SensitiveLike
-from skfair.read import read_features, read_groups, read_rows
+from skfair.read import ROW_CHECKS, read_features, read_groups, read_rows
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
@@ -235,6 +237,7 @@ class FairSpectralClustering(
     labels_: NDArray[np.int32]
     embedding_: NDArray[Any]
     group_counts_: FloatArray
+    cluster_sizes_: FloatArray
     balance_: float
     _prediction: CutPrediction
 
@@ -327,6 +330,9 @@ class FairSpectralClustering(
         how = Rounding(self.n_clusters, self.assign_labels, self.n_init)
         cut = rounded(problem, self.embedding_, result, data.groups, constraints, how, rng)
         self.__dict__.update(label_attributes(cut, data.groups, constraints))
+        if constraints.sizes is None:
+            other = "" if self.assign_labels == "fair" else "assign_labels='fair' and "
+            warn_of_large(self.cluster_sizes_, other=other)
         self.affinity_matrix_ = weights.matrix
         if weights.new_rows is not None:
             self._prediction = remember(weights.new_rows, weights, cut, data.groups, constraints)
@@ -358,10 +364,15 @@ class FairSpectralClustering(
         """
         check_is_fitted(self)
         codes = read_groups(self, X, sensitive_features)
-        rows = read_features(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
-        return self._prediction.labels(rows, codes)
+        return self._prediction.labels(read_features(self, X, **ROW_CHECKS), codes)
+
+    assign = available_if(_knows_new_rows)(FairClusterMixin.assign)
+
+    def _joining(self, batch: Batch) -> tuple[CostProblem, FloatArray]:
+        (rows, constraints, held), n_clusters = batch, self.n_clusters
+        weights = rows.sample_weight
+        problem = CostProblem(rows.groups, constraints, n_clusters, weights, held)
+        return problem, self._prediction.costs(rows.X)
 
 
 def bind(model: FairSpectralClustering, groups: GroupEncoding) -> Constraints:

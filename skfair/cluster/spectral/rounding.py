@@ -26,7 +26,6 @@ from skfair.cluster.assignment.by_prices import assign
 from skfair.cluster.assignment.cost_table import CostProblem
 from skfair.cluster.assignment.counts import Constraints
 from skfair.cluster.assignment.points import RepresentationProblem
-from skfair.cluster.limits import attribute_balances, data_balances
 from skfair.cluster.plain_kmeans import best_runs
 from skfair.cluster.results import count_attributes, warn_of_missed
 from skfair.cluster.spectral.eigen.base import EigenResult
@@ -124,7 +123,6 @@ def _other_embeddings(
 def label_attributes(cut: Cut, groups: GroupEncoding, constraints: Constraints) -> dict[str, Any]:
     """Return the fitted attributes about the labels; warn if they miss the limits."""
     counts = groups.cross_counts(cut.labels, cut.volume.size).T
-    of_data = data_balances(groups, groups.sums())
     counted = count_attributes(counts, groups, constraints)
     missed = constraints.violation_beyond(counts, 1.0)
     if missed > 0:
@@ -136,7 +134,6 @@ def label_attributes(cut: Cut, groups: GroupEncoding, constraints: Constraints) 
         "ncut_": cut.value,
         **counted,
         "average_balance_": float(counted["cluster_balances_"].mean()),
-        "relative_balance_": float((attribute_balances(counts, groups) / of_data).min()),
     }
 
 
@@ -189,16 +186,20 @@ class CutPrediction(NamedTuple):
         ``codes`` (n_attributes, n) are the groups, whose prices are added. If None, the price for
         the size of the cluster is added.
         """
-        labels = np.empty(X.shape[0], np.int32)
+        costs = self.costs(X)
+        if codes is None:
+            costs += self.size_prices.T
+        for attribute in () if codes is None else codes:
+            costs += self.prices.T[attribute]
+        return np.asarray(costs.argmin(axis=1), np.int32)
+
+    def costs(self, X: Rows) -> FloatArray:
+        """Return the linearised cut of each row in each cluster, (n_samples, n_clusters)."""
+        costs = np.empty((X.shape[0], self.members.shape[1]))
         for part in gen_batches(X.shape[0], max(1, NUMBERS // self.members.shape[0])):
             links = np.asarray(self.new_rows(X[part]) @ self.members, dtype=np.float64)
-            costs = linearised_cut(links, links.sum(axis=1), *self.terms)
-            if codes is None:
-                costs += self.size_prices.T
-            for attribute in () if codes is None else codes:
-                costs += self.prices.T[attribute[part]]
-            labels[part] = costs.argmin(axis=1)
-        return labels
+            costs[part] = linearised_cut(links, links.sum(axis=1), *self.terms)
+        return costs
 
 
 def remember(

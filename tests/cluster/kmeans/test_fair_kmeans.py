@@ -376,7 +376,8 @@ def test_duplicates_constant_columns_and_outliers():
     far = X.copy()
     far[0] = 1e8
     assert np.isfinite(fit(far, groups).inertia_)
-    all_equal = fit(np.ones((400, 2)), groups, n_clusters=2)
+    with pytest.warns(UserWarning, match=r"One of 2 clusters holds 99.*size_bounds=\(0\.25, 1\.0"):
+        all_equal = fit(np.ones((400, 2)), groups, n_clusters=2)
     assert all_equal.inertia_ == pytest.approx(0, abs=1e-9)
 
 

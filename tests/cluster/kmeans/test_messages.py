@@ -85,7 +85,12 @@ def with_costs_of_all_rows():
 
 
 def front_without_cost():
-    return fit(ParetoFairKMeans, rows=np.ones((240, 2)), balances=2)().hypervolume()
+    rows = {"rows": np.ones((240, 2)), "size_bounds": (0.0, 1.0)}
+    return fit(ParetoFairKMeans, balances=2, **rows)().hypervolume()
+
+
+def costs_beside_rows():
+    return FairAssignment().fit(X, sensitive_features=GROUPS, costs=X)
 
 
 HALF = GROUPS == "f"
@@ -136,6 +141,7 @@ WRONG = [
     ("finite numbers of shape", assigned(costs=lambda clusterer, X: np.ones(len(X)))),
     (r"240, n_clusters\), got .* \(5, 2\)", assigned(costs=lambda clusterer, X: np.ones((5, 2)))),
     (r"5, n_clusters\), got the shape \(240, 3\)", with_costs_of_all_rows),
+    ("X holds the cost of each row.*Leave one of the two", assigned(costs="precomputed")),
     # ParetoFairKMeans
     ("balances", fit(ParetoFairKMeans, balances=1)),
     (r"balances must lie in \[0, 1\]", balances(0.5, 1.5)),
@@ -150,6 +156,7 @@ WRONG = [
 test_errors = messages(
     *((ValueError, *row) for row in WRONG),
     (TypeError, "Pass costs=", assigned(HDBSCAN(copy=True))),
+    (TypeError, r"costs='precomputed'\).*pass the costs as X", costs_beside_rows),
 )
 FITTED = KMeans(3, n_init=1).fit(X)
 TWO, SPOTS = {"n_clusters": 3, "min_balance": None}, np.repeat([[0.0], [1]], 120, axis=0)
