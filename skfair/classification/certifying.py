@@ -69,7 +69,7 @@ def certified(
     if isinstance(data.X, PartitionedRows):
         raise ValueError(NOT_LAZY)
     ordered = classes if classes.tolist()[1] == positive else classes[::-1]
-    rates = _limited_rates(data, ordered, constraints, settings.max_disparity)
+    rates = _limited_rates(data, ordered, constraints, settings.limit)
     if rates is None:  # for example if max_disparity only limits attributes with a single group
         return {}
     by, strata = estimator._certificate().by, _strata_of_model(estimator, X)

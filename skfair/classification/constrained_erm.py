@@ -80,10 +80,11 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
 
         Pass an object from :mod:`skfair.constraints` for more options, such as a limit of its own
         (``DemographicParity(0.05)`` instead of ``max_disparity``) or a ratio.
-    max_disparity : float or dict, default=0.05
+    max_disparity : float or dict, default=None
         The limit on the disparity. A dict sets one limit for each attribute, which may be None for
         an attribute without a limit. Several attributes require
-        ``Sensitive(intersectional=False)``.
+        ``Sensitive(intersectional=False)``. If None, it is 0.05. It must be left out if each
+        constraint has a limit of its own.
     min_rate : float or "as before", default=None
         Minimum rate that every group must reach. This is the true positive rate for constraints
         conditioned on the positive class (such as equalized odds), otherwise the selection rate. If
@@ -251,7 +252,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     def __init__(
         self,
         constraint: ConstraintChoice = "demographic_parity",
-        max_disparity: Any = 0.05,
+        max_disparity: Any = None,
         *,
         min_rate: float | Literal["as before"] | None = None,
         selection_rate: Any = None,

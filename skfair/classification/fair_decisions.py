@@ -107,11 +107,11 @@ class FairDecisionClassifier(
 
         Pass an object from :mod:`skfair.constraints` for more options, such as a limit of its own
         (``DemographicParity(0.05)`` instead of ``max_disparity``) or a ratio.
-    max_disparity : float, dict or None, default=0.05
+    max_disparity : float or dict, default=None
         The limit on the disparity. A dict sets one limit for each attribute, which may be None for
         an attribute without a limit. Several attributes require
-        ``Sensitive(intersectional=False)``. If None, minimise the disparity subject to the minimum
-        value given in ``objective``.
+        ``Sensitive(intersectional=False)``. If None, it is 0.05, or with ``Objective(at_least=)``
+        the disparity is minimised. It must be left out if each constraint has a limit of its own.
     objective : str, array-like, callable or Objective, default="accuracy"
         Metric that the decisions maximise: "accuracy", "balanced_accuracy", "f1", "mcc", a cost
         matrix of shape (true class, decision), or a function ``function(tn, fp, fn, tp)`` of
@@ -298,7 +298,7 @@ class FairDecisionClassifier(
         self,
         estimator: Estimator | None = None,
         constraint: Any = "demographic_parity",
-        max_disparity: Any = 0.05,
+        max_disparity: Any = None,
         *,
         objective: Measure | Objective = "accuracy",
         min_rate: Any = None,

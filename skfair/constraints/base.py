@@ -39,7 +39,7 @@ from skfair.constraints.cells import (
 )
 from skfair.constraints.comparisons import Comparison, make_comparison, not_alone
 from skfair.constraints.moments import Moment, check_moment
-from skfair.groups.limits import ONE_MINUS_RATIO
+from skfair.groups.limits import DEFAULT_LIMIT, ONE_MINUS_RATIO
 from skfair.losses import Loss
 from skfair.utils.keywords import NamedArguments
 from skfair.utils.registry import PAPERS, Registry, without_papers
@@ -284,9 +284,6 @@ def _limit_as_ratio(constraint: Constraint, limit: float) -> str | None:
     return f"{type(constraint).__name__}(min_ratio={limit:g})" if has_min_ratio else ""
 
 
-DEFAULT_LIMIT = 0.05  # ``max_disparity`` of the estimators
-
-
 def make_constraints(
     constraint: str | Constraint | Sequence[str | Constraint], task: str
 ) -> list[Constraint]:
@@ -339,20 +336,21 @@ def have_own_limits(constraint: str | Constraint | Sequence[str | Constraint]) -
     return all(getattr(member, "own_limit", None) is not None for member in members)
 
 
-def refuse_second_limit(
-    constraint: str | Constraint | Sequence[str | Constraint], max_disparity: Any
-) -> None:
-    """Raise if ``max_disparity`` was set although each constraint has a limit of its own.
+def limit_for(constraint: str | Constraint | Sequence[str | Constraint], max_disparity: Any) -> Any:
+    """Return the limit of constraints without one of their own, from the estimator's parameter.
 
-    Estimators call this unless ``max_disparity`` has its default value, which may simply not have
-    been set.
+    If ``max_disparity`` is None, this is the default. Raises if it was set although each constraint
+    has a limit of its own.
     """
-    if max_disparity is not None and have_own_limits(constraint):
+    if max_disparity is None:
+        return DEFAULT_LIMIT
+    if have_own_limits(constraint):
         raise ValueError(
             f"max_disparity={max_disparity!r} would change nothing, because {constraint!r} has a "
             "limit of its own. Set the limit in one place: leave max_disparity out, or pass the "
             "constraint without a limit. A search can vary constraint__max_disparity."
         )
+    return max_disparity
 
 
 def _names_for(task: str) -> list[str]:

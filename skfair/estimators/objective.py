@@ -52,7 +52,7 @@ class Objective:
         "f1", "mcc", "precision_at_recall" and functions require two classes.
     at_least : float, default=None
         Minimum value of the metric on the training rows. The decisions reach it at the smallest
-        possible disparity, so ``max_disparity=None`` is required. For a cost matrix, the value is
+        possible disparity, so ``max_disparity`` is left out. For a cost matrix, the value is
         minus the mean cost. If None, the best value within the limits is found.
     recall : float, default=None
         Minimum recall for "precision_at_recall", which requires it.
@@ -158,21 +158,14 @@ class Goal(NamedTuple):
 
 
 def check_swap(objective: Objective, max_disparity: Any, is_open: bool) -> None:
-    """Raise unless exactly one of ``max_disparity`` and ``Objective(at_least=)`` is given.
+    """Raise if a limit is given beside ``Objective(at_least=)``.
 
-    ``is_open`` says whether some constraint has no limit of its own, so that it needs one of the
-    two.
+    ``is_open`` says whether some constraint has no limit of its own.
     """
-    if max_disparity is None and is_open and objective.at_least is None:
-        raise ValueError(
-            "max_disparity=None finds the smallest disparity at an objective, and none is "
-            "asked for: pass objective=Objective('accuracy', at_least=0.8), or a number as "
-            "max_disparity."
-        )
     if objective.at_least is not None and (max_disparity is not None or not is_open):
         raise ValueError(
             f"objective={objective!r} finds the smallest disparity, so no limit may be set: "
-            f"pass max_disparity=None (not {max_disparity!r}), and a constraint without a "
+            f"leave max_disparity out (got {max_disparity!r}), and pass a constraint without a "
             "limit of its own."
         )
 

@@ -22,6 +22,7 @@ from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 
 Limit = float | Mapping[str, float | None]
+DEFAULT_LIMIT = 0.05  # the limit if ``max_disparity`` of an estimator is None
 # The enforced limits by name. Each has a dict of numbers, and the summary prints the key before the
 # number: "" for the value on the training rows, "limit", and "asked" if the user asked for another
 # limit than the one enforced.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import FloatArray
+from skfair.groups.limits import DEFAULT_LIMIT
 from skfair.inspection._display import AxesOrNone, Display, documented
 from skfair.inspection._style import GREY, draw_line, look, marker_of_few
 from skfair.utils.validation import check_number, check_scores
@@ -162,6 +163,7 @@ def _limit(estimator: Any) -> float | None:
     """Return the limit that all constraints share, or None if they have different ones."""
     constraints = np.ravel(np.array(estimator.constraint, dtype=object))
     own = [getattr(constraint, "own_limit", None) for constraint in constraints]
-    limits = [estimator.max_disparity if limit is None else limit for limit in own]
+    asked = DEFAULT_LIMIT if estimator.max_disparity is None else estimator.max_disparity
+    limits = [asked if limit is None else limit for limit in own]
     is_single = isinstance(limits[0], int | float) and all(limit == limits[0] for limit in limits)
     return float(limits[0]) if is_single else None

@@ -76,8 +76,9 @@ class PartialParityCalibrator(
         The fairness constraint, which is "statistical_parity", "group_auc", "demographic_parity",
         "equal_opportunity", "false_positive_parity", "equalized_odds" or an object.
         :class:`PartialParityClassifier` describes them.
-    max_disparity : float or dict, default=0.05
-        The limit on the disparity. A dict holds the limit under the name of the attribute.
+    max_disparity : float or dict, default=None
+        The limit on the disparity. A dict holds the limit under the name of the attribute. If None,
+        it is 0.05. It must be left out if the constraint has a limit of its own.
     scale : {"conditional", "ccdf"}, default="conditional"
         Unit of the disparity. If "conditional", it is a fraction of the rows in the interval. If
         "ccdf", it is a fraction of all rows of a group.
@@ -176,7 +177,7 @@ class PartialParityCalibrator(
         "estimator": [HasMethods(["fit", "predict"]), None],
         "interval": "no_validation",  # Intervals checks it
         "constraint": [str, Constraint],  # classes_to_map checks the rest
-        "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
+        "max_disparity": [Interval(Real, 0, None, closed="left"), dict, None],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "cv": ["cv_object", StrOptions({"prefit"})],
         "response_method": [StrOptions(set(wrapped_scores.RESPONSES))],
@@ -190,7 +191,7 @@ class PartialParityCalibrator(
         estimator: Estimator | None = None,
         interval: IntervalLike = (0.0, 0.3),
         constraint: str | Constraint = "statistical_parity",
-        max_disparity: Limit = 0.05,
+        max_disparity: Limit | None = None,
         *,
         scale: Literal["conditional", "ccdf"] = "conditional",
         sensitive: SensitiveLike = None,

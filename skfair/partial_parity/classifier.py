@@ -77,10 +77,11 @@ class PartialParityClassifier(
 
         Pass an object, such as an :class:`~skfair.constraints.partial.IntervalConstraint`, for more
         options.
-    max_disparity : float or dict, default=0.05
+    max_disparity : float or dict, default=None
         The limit on the disparity. A dict sets one limit for each attribute, which may be None for
         an attribute without a limit. Several attributes require
-        ``Sensitive(intersectional=False)``.
+        ``Sensitive(intersectional=False)``. If None, it is 0.05. It must be left out if the
+        constraint has a limit of its own.
     scale : {"conditional", "ccdf"}, default="conditional"
         Unit of the disparity. If "conditional", it is a fraction of the rows in the interval. If
         "ccdf", it is a fraction of all rows of a group.
@@ -212,7 +213,7 @@ class PartialParityClassifier(
     _parameter_constraints: dict[str, Any] = {
         "interval": "no_validation",  # Intervals checks it
         "constraint": [str, Constraint],
-        "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
+        "max_disparity": [Interval(Real, 0, None, closed="left"), dict, None],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "solver": [str, HasMethods("solve")],
         "loss": [str, Loss, Objective],
@@ -231,7 +232,7 @@ class PartialParityClassifier(
         self,
         interval: IntervalLike = (0.0, 0.3),
         constraint: str | Constraint = "statistical_parity",
-        max_disparity: Limit = 0.05,
+        max_disparity: Limit | None = None,
         *,
         scale: Literal["conditional", "ccdf"] = "conditional",
         enforce: Literal["strict", "surrogate", "paper"] = "strict",

@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skfair import metrics
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntervalLike
-from skfair.constraints.base import DEFAULT_LIMIT, Constraint, refuse_second_limit
+from skfair.constraints.base import Constraint, limit_for
 from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import ComparedGroups
 from skfair.groups.encoding import GroupEncoding
@@ -302,15 +302,14 @@ def _pairs(intervals: Intervals) -> list[Any]:
     return [tuple(pair) for pair in intervals.bounds[0].tolist()]
 
 
-def limit_of(constraint: str | Constraint, max_disparity: Limit) -> Limit:
+def limit_of(constraint: str | Constraint, max_disparity: Limit | None) -> Limit:
     """Return the limit that is in force: the constraint's own one, or ``max_disparity``.
 
     Raises if both are given, or the limit is not valid. Warns of limits too large to matter.
     """
     own = read_constraint(constraint).own_limit
-    if max_disparity != DEFAULT_LIMIT:
-        refuse_second_limit(constraint, max_disparity)
-    limit = max_disparity if own is None else own
+    limit: Limit = limit_for(constraint, max_disparity)
+    limit = limit if own is None else own
     check_limit(min(loosest(limit), 1.0), f"max_disparity={limit!r}", ratio="")
     return limit
 
@@ -319,7 +318,7 @@ def promise_of_fit(
     constraint: str | Constraint,
     interval: IntervalLike,
     scale: str,
-    max_disparity: Limit,  # unless the constraint has its own
+    max_disparity: Limit | None,  # None for the default, or if the constraint has its own
     groups: GroupEncoding,
     y: ColumnLike,
     classes: NDArray[Any],  # two, the positive one last

@@ -62,7 +62,7 @@ def certified_means(
             "by='cross' returns the mean of linear models, so it needs model='linear'. Use "
             "Certificate(by='split')."
         )
-    limits = _tested_limits(constraints, task.settings.max_disparity)
+    limits = _tested_limits(constraints, task.settings.limit)
     if data.sample_weight is not None:
         raise ValueError("certificate= has no test of means of weighted rows. Pass no weights.")
     if by == "auto":

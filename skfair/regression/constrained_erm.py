@@ -57,9 +57,10 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
         - "excess_loss" limits how much the mean loss of a group exceeds the mean loss of all rows.
 
         Pass an object from :mod:`skfair.constraints` for more options, such as a limit of its own.
-    max_disparity : float, default=0.05
+    max_disparity : float, default=None
         The limit on the disparity. Its unit is the unit of y for mean predictions. For losses it is
-        the mean squared (or absolute) error, as in :func:`skfair.metrics.largest_group_loss`.
+        the mean squared (or absolute) error, as in :func:`skfair.metrics.largest_group_loss`. If
+        None, it is 0.05. It must be left out if each constraint has a limit of its own.
     enforce : {"strict", "surrogate"}, default="strict"
         If "strict", the limit holds exactly. If "surrogate", it holds up to ``tol`` and the
         smoothing of the loss.
@@ -214,7 +215,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
     def __init__(
         self,
         constraint: ConstraintChoice = "mean_score_parity",
-        max_disparity: Any = 0.05,
+        max_disparity: Any = None,
         *,
         enforce: Literal["strict", "surrogate"] = "strict",
         sensitive: SensitiveLike = None,

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin, fit_method
-from skfair.constraints.base import DEFAULT_LIMIT, Constraint, make_constraints, refuse_second_limit
+from skfair.constraints.base import Constraint, limit_for, make_constraints
 from skfair.constraints.losses import LossParity
 from skfair.constraints.scores import MeanResidualParity
 from skfair.enforcement.regression_steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
@@ -103,11 +103,12 @@ class FairDecisionRegressor(
 
         Pass an object from :mod:`skfair.constraints` or :mod:`skfair.constraints.scores` for more
         options, such as a limit of its own.
-    max_disparity : float or dict, default=0.05
+    max_disparity : float or dict, default=None
         The limit on the disparity. For "kolmogorov" it is a fraction, for "loss_parity" its unit is
         the square of the unit of y, and otherwise it is the unit of y. A dict sets one limit for
         each attribute, which may be None for an attribute without a limit. Several attributes
-        require ``Sensitive(intersectional=False)``.
+        require ``Sensitive(intersectional=False)``. If None, it is 0.05. It must be left out if the
+        constraint has a limit of its own.
     group_aware : bool, default=False
         If True, predictions use the group, so ``predict`` needs it; this may be disparate treatment
         under the law. If False, the group is estimated from the other columns.
@@ -231,7 +232,7 @@ class FairDecisionRegressor(
     _parameter_constraints: dict[str, Any] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "constraint": [str, Constraint],
-        "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
+        "max_disparity": [Interval(Real, 0, None, closed="left"), dict, None],
         "group_aware": ["boolean"],
         "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
         "cv": ["cv_object", StrOptions({"prefit"})],
@@ -244,7 +245,7 @@ class FairDecisionRegressor(
         self,
         estimator: Estimator | None = None,
         constraint: str | Constraint = "wasserstein",
-        max_disparity: Any = 0.05,
+        max_disparity: Any = None,
         *,
         group_aware: bool = False,
         group_estimator: Estimator | None = None,
@@ -463,10 +464,9 @@ def _checked(asked: str | Constraint, max_disparity: Any, inner: Any) -> tuple[C
             f"The estimator {type(inner).__name__} is a classifier. Pass a regressor, or use "
             "FairDecisionClassifier."
         )
-    if max_disparity != DEFAULT_LIMIT:
-        refuse_second_limit(constraint, max_disparity)
+    limit = limit_for(constraint, max_disparity)
     if constraint.own_limit is None:
-        return constraint, max_disparity
+        return constraint, limit
     check_number(constraint.own_limit, "max_disparity of the constraint", 0)
     return constraint, constraint.own_limit
 

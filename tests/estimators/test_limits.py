@@ -22,8 +22,8 @@ from skfair.constraints import (
     EqualizedOdds,
     MeanScoreParity,
 )
-from skfair.constraints.base import DEFAULT_LIMIT
 from skfair.exceptions import LooseLimitWarning, MissingGroupsWarning
+from skfair.groups.limits import DEFAULT_LIMIT
 from skfair.metrics import (
     demographic_parity_difference,
     largest_false_negative_rate,
@@ -217,13 +217,29 @@ def test_a_limit_is_set_in_one_place(people, model, own):
     assert "limit 0.05" not in once.summary_
 
 
-def test_a_limit_counts_as_set_if_it_is_not_the_default():
+def test_a_limit_counts_as_set_at_every_value():
+    """A limit of 0.05 beside ``min_ratio=0.8`` was dropped, because it was the default."""
     for model in (
         *(ConstrainedERMClassifier, FairDecisionClassifier),
         *(ConstrainedERMRegressor, FairDecisionRegressor),
         *(rows_of_families("TRAINED") + rows_of_families("CALIBRATORS")),
     ):
-        assert signature(model).parameters["max_disparity"].default == DEFAULT_LIMIT
+        assert signature(model).parameters["max_disparity"].default is None
+    rng = generator(0)
+    X, sex = rng.normal(size=(300, 2)), rng.permutation(np.resize(["f", "m"], 300))
+    y, given = X[:, 0] + rng.normal(size=300) > 0, {"sensitive_features": sex}
+    for ratio in (ConstrainedERMClassifier(), FairDecisionClassifier()):
+        ratio.set_params(constraint=DemographicParity(min_ratio=0.8))
+        for limit in (0.03, DEFAULT_LIMIT, 0.05, 0.2):
+            model = clone(ratio).set_params(max_disparity=limit)
+            with pytest.raises(ValueError, match="leave max_disparity out"):
+                model.fit(X, y, **given)
+        assert "limit 0.8" in clone(ratio).fit(X, y, **given).summary_
+        by_default = clone(ratio).set_params(constraint="demographic_parity").fit(X, y, **given)
+        assert f"limit {DEFAULT_LIMIT}" in by_default.summary_
+    numbers = FairDecisionRegressor(constraint=MeanScoreParity(0.3), max_disparity=DEFAULT_LIMIT)
+    with pytest.raises(ValueError, match="leave max_disparity out"):
+        numbers.fit(X, X[:, 0], **given)
 
 
 @pytest.mark.parametrize("options", [{"min_rate": "as before"}, {"min_rate": 0.2}, {}])

@@ -30,7 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 
 from skfair._typing import IntArray, Seed
-from skfair.constraints.base import Constraint, have_own_limits
+from skfair.constraints.base import Constraint, have_own_limits, limit_for
 from skfair.estimators.certificate import SHARES, Certified
 from skfair.estimators.wrapped_scores import (
     FEW_ROWS,
@@ -146,12 +146,12 @@ def refits(
     X, y = _safe_indexing(rows.X, fitted), _safe_indexing(rows.y, fitted)
     own = {name: take_rows(v, fitted) for name, v in metadata.items() if v is not None}
     # The parameters that hold limits. If all constraints have limits of their own, max_disparity
-    # has no effect and stays as it is.
-    names = (
-        ["constraint"] if have_own_limits(estimator.constraint) else ["constraint", "max_disparity"]
-    )
+    # stays None.
+    limits = {"constraint": estimator.constraint}
+    if not have_own_limits(estimator.constraint):
+        limits["max_disparity"] = limit_for(estimator.constraint, estimator.max_disparity)
     for share in SHARES:
-        scaled = {name: scaled_limits(getattr(estimator, name), share) for name in names}
+        scaled = {name: scaled_limits(limit, share) for name, limit in limits.items()}
         model = clone(estimator)
         # set_params would fail for a subclass whose __init__ lacks these parameters.
         vars(model).update(certificate=None, **scaled)

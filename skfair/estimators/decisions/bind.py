@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import ClassLabel, FloatArray, IntArray, Seed
-from skfair.constraints.base import Constraint, TrainingRows
+from skfair.constraints.base import Constraint, TrainingRows, limit_for
 from skfair.constraints.bound import BoundConstraint
 from skfair.constraints.rates import BoundedFalseNegativeRate
 from skfair.enforcement.decisions.levels import best_level
@@ -271,7 +271,7 @@ def bind(data: TrainingData, spec: DecisionSpec) -> DecisionProblem:
     rows = LabelledRows(data.groups, codes, classes, weights, strata, positive, heaviest)
     check_swap(best, max_disparity, any(c.own_limit is None for c in constraints))
     goal = goal_of(best, classes, np.bincount(codes, rows.weights, classes.size))
-    limit = 0.0 if goal.at_least is not None else max_disparity
+    limit = 0.0 if goal.at_least is not None else limit_for(spec.constraint, max_disparity)
     problem = DecisionProblem(rows, spec, constraints, limit, goal)
     if problem.is_certified:
         check_no_floors(min_rate, selection_rate, classes.size == 2)

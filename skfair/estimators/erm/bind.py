@@ -18,11 +18,10 @@ from sklearn.utils.validation import _num_samples
 
 from skfair._typing import BoolArray, MatrixLike
 from skfair.constraints.base import (
-    DEFAULT_LIMIT,
     Constraint,
     TrainingRows,
+    limit_for,
     make_constraints,
-    refuse_second_limit,
 )
 from skfair.constraints.bound import BoundConstraint
 from skfair.estimators.erm.settings import ConstraintChoice, Settings
@@ -73,7 +72,7 @@ def finite_rows(data: TrainingData, estimator_name: str) -> Iterator[None]:
 
 
 def active_constraints(
-    constraint: ConstraintChoice, task: str, data: TrainingData, limit: Limit
+    constraint: ConstraintChoice, task: str, data: TrainingData, limit: Limit | None
 ) -> list[Constraint]:
     """Return the constraints of ``constraint=`` that limit something; warn about the others.
 
@@ -82,8 +81,7 @@ def active_constraints(
     """
     groups = data.groups
     constraints = make_constraints(constraint, task)
-    if limit != DEFAULT_LIMIT:
-        refuse_second_limit(constraint, limit)
+    limit = limit_for(constraint, limit)
     if len(constraints) > 1:
         constraints = tightest(constraints, limit)
     asked = constraints
@@ -116,7 +114,7 @@ def bind(
     bound = [
         prepared
         for constraint in constraints
-        for prepared in prepare_constraint(constraint, rows, settings.max_disparity)
+        for prepared in prepare_constraint(constraint, rows, settings.limit)
     ]
     selected = np.zeros(0, bool)  # only "as before" needs it
     if "as before" in (settings.min_rate, settings.selection_rate):

@@ -73,7 +73,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
 
     _parameter_constraints: dict[str, Any] = {
         "constraint": "no_validation",  # make_constraints checks it, with better messages
-        "max_disparity": [Interval(Real, 0, None, closed="left"), dict],
+        "max_disparity": [Interval(Real, 0, None, closed="left"), dict, None],
         "loss": [str, Loss],
         "alpha": [Interval(Real, 0, None, closed="left"), None],
         "model": [*LINEAR_OR_LAYERS, SCORE_FUNCTION],

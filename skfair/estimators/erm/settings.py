@@ -13,7 +13,7 @@ from typing import Any
 from skfair._typing import Seed
 from skfair.constraints.base import Constraint
 from skfair.estimators.certificate import Certificate
-from skfair.groups.limits import Limit
+from skfair.groups.limits import DEFAULT_LIMIT, Limit
 from skfair.losses import Loss
 from skfair.models.choice import ChosenModel
 from skfair.solvers.base import Solver
@@ -30,7 +30,7 @@ class Settings:
 
     is_classifier: bool
     constraint: ConstraintChoice
-    max_disparity: Limit  # limit of constraints without one of their own, in the user's units
+    max_disparity: Limit | None  # the user's parameter, see ``limit``
     enforce: str  # "strict", "strict_loss" (classifiers) or "surrogate"
     certificate: float | Certificate | None
     model: ChosenModel  # the kind of score model
@@ -45,6 +45,11 @@ class Settings:
     min_rate: Any = None
     selection_rate: Any = None
     class_weight: Mapping[Any, float] | str | None = None
+
+    @property
+    def limit(self) -> Limit:
+        """The limit of constraints without one of their own, in the user's units."""
+        return DEFAULT_LIMIT if self.max_disparity is None else self.max_disparity
 
     @property
     def is_logistic_regression(self) -> bool:
