@@ -131,9 +131,7 @@ class ComparedGroups:
 
     @cached_property
     def compared(self) -> IntArray:
-        """The cells that are compared: with strata, those with a peer that has weight; else all."""
-        if self.strata is None:
-            return np.arange(self.cells.n_groups)
+        """The cells that are compared, which are those with a peer that has weight."""
         return np.unique(np.concatenate(self.pairs))
 
     def rows_of_cells(self) -> list[IntArray]:
@@ -238,25 +236,36 @@ class ComparedGroups:
 def aggregate(
     values: FloatArray,
     agg: Agg,
+    zero_division: ZeroDivision | None = None,  # None for metrics without this argument
     *,
-    empty: float = 0.0,
     worst_is_smallest: bool = False,
     is_one_sided: bool = False,
 ) -> float:
     """Reduce differences or ratios to the worst or the mean one; the result is NaN if any is NaN.
 
     The worst difference is the one furthest from 0, the worst ratio (``worst_is_smallest``) is the
-    smallest one, and the worst of one-sided values is the largest. ``empty`` is the result if there
-    is nothing to compare.
+    smallest one, and the worst of one-sided values is the largest. Without any values, an error is
+    raised, or NaN is returned if ``zero_division`` is NaN.
     """
     check_agg(agg)
     if not values.size:
-        return empty
+        if zero_division is not None and not is_strict(zero_division):
+            return float("nan")
+        remedy = ", or pass zero_division=numpy.nan to get NaN" * (zero_division is not None)
+        raise nothing_to_compare(remedy)
     if agg == "mean":
         return float(values.mean())
     if is_one_sided or worst_is_smallest:
         return float(values.max() if is_one_sided else values.min())
     return float(values[np.abs(values).argmax()])
+
+
+def nothing_to_compare(remedy: str = "") -> ValueError:
+    """Return the error that there are no two groups; ``remedy`` continues its last sentence."""
+    return ValueError(
+        "There is nothing to compare: sensitive_features has no two groups with rows, or with "
+        f"control_features none in the same stratum. Check how the rows were filtered{remedy}."
+    )
 
 
 def is_group(reference: Reference) -> bool:

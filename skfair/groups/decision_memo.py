@@ -113,6 +113,17 @@ def open_memo(memo: Memo) -> tuple[str, Mapping[str, Any]]:
     return name, parts
 
 
+def compared_groups(parts: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the view and the name of each group that the page of a memo compares."""
+    of_views = parts.get("numbers", {}).get("attributes", {})
+    return tuple(
+        (view, name)
+        for view, own in of_views.items()
+        for name, numbers in own["groups"].items()
+        if not numbers["apart"]
+    )
+
+
 def chosen_limits(name: str, parts: Mapping[str, Any]) -> dict[str, float | None]:
     """Return the limits of a memo; raise unless one was chosen, and warn if its fit failed."""
     status, limits = parts.get("status"), parts["limits"]

@@ -335,9 +335,9 @@ class GroupTable:
                 )
             values.append(ratios(first, second))
         if kind == "total":
-            return aggregate(np.sum(np.abs(values), axis=0), agg)
-        every, is_ratio = np.concatenate(values), kind == "ratio"
-        return aggregate(every, agg, empty=float(is_ratio), worst_is_smallest=is_ratio)
+            return aggregate(np.sum(np.abs(values), axis=0), agg, zero_division)
+        is_ratio = kind == "ratio"
+        return aggregate(np.concatenate(values), agg, zero_division, worst_is_smallest=is_ratio)
 
     def largest(self, rate: str, zero_division: ZeroDivision = "raise") -> float:
         """Return the largest rate of a cell that has weight."""

@@ -25,7 +25,7 @@ from scipy import stats
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
 from skfair.groups.attributes import read_columns
 from skfair.groups.cohort import Cohort
-from skfair.groups.compared_groups import Reference, is_group
+from skfair.groups.compared_groups import Reference, is_group, nothing_to_compare
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.metrics.docs import PARAGRAPHS
 from skfair.metrics.evidence import (
@@ -448,10 +448,7 @@ def _evidence(
         rows = read(y_pred, y_true, *who, name="y_pred", each_row=True, units=units)
         evidence = evidence_of_scores(name, rows, interval, pos_label)
     if not evidence.measured.size:
-        raise ValueError(
-            "There is nothing to compare: sensitive_features has no two groups with rows, or with "
-            "control_features none in the same stratum. Check how the rows were filtered."
-        )
+        raise nothing_to_compare()
     return evidence
 
 

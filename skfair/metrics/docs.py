@@ -67,8 +67,9 @@ def _parameters() -> None:
         The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
         booleans. It is required for other labels, such as 1 and 2 or strings.
     zero_division : {"raise"} or numpy.nan, default="raise"
-        Behaviour if a group has no row to compute its rate from. "raise" raises a ``ValueError``
-        that names the group, and ``numpy.nan`` returns NaN.
+        Behaviour if a group has no row to compute its rate from, or if there is a single group and
+        nothing to compare. "raise" raises a ``ValueError`` that says which, and ``numpy.nan``
+        returns NaN.
     rank_within : {"group", "class"}, default="group"
         The rows among which the rank of a row is taken: all rows of its group (Definitions A.2 and
         A.3), or the rows of its group and class (constraints (50) and (56)). The two choices are
@@ -105,8 +106,8 @@ def _returns() -> None:
     Returns
     -------
     gap : float
-        The gap, where 0 is parity. With a single group there is nothing to compare, and the gap
-        is 0.
+        The gap, where 0 is parity. With a single group there is nothing to compare, so the gap is
+        undefined.
     """
 
 

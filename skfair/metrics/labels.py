@@ -83,28 +83,26 @@ def _parameters() -> None:
     Parameters
     ----------
     zero_division : {"raise"} or numpy.nan, default="raise"
-        Behaviour if a rate is undefined because a group has no row to compute it from, or a ratio
-        because both rates are 0. "raise" raises a ``ValueError`` that names the group, and
-        ``numpy.nan`` returns NaN.
+        Behaviour if a rate is undefined because a group has no row to compute it from, a ratio
+        because both rates are 0, or a comparison because there is a single group. "raise" raises a
+        ``ValueError`` that says which, and ``numpy.nan`` returns NaN.
 
     Returns
     -------
     difference : float
         The difference, which is at least 0 (smaller is fairer). It is signed if ``reference`` is a
-        group. With a single group there is nothing to compare, and the value is 0. The value
-        describes this sample, and :func:`skfair.metrics.fairness_report` gives its standard error.
-        The computation takes one pass over the rows, O(n), also for Dask collections.
-    ratio : float
-        The smaller of two rates over the larger one, whichever group has it. It lies between 0 and
-        1, and larger is fairer. With a single group there is nothing to compare, and the value is
-        1. The value describes this sample, and :func:`skfair.metrics.fairness_report` gives its
+        group. The value describes this sample, and :func:`skfair.metrics.fairness_report` gives its
         standard error. The computation takes one pass over the rows, O(n), also for Dask
         collections.
-    total : float
-        The sum of differences, which is at least 0 (smaller is fairer). With a single group there
-        is nothing to compare, and the value is 0. The value describes this sample, and
+    ratio : float
+        The smaller of two rates over the larger one, whichever group has it. It lies between 0 and
+        1, and larger is fairer. The value describes this sample, and
         :func:`skfair.metrics.fairness_report` gives its standard error. The computation takes one
         pass over the rows, O(n), also for Dask collections.
+    total : float
+        The sum of differences, which is at least 0 (smaller is fairer). The value describes this
+        sample, and :func:`skfair.metrics.fairness_report` gives its standard error. The computation
+        takes one pass over the rows, O(n), also for Dask collections.
     largest : float
         The largest rate of a group, between 0 and 1. The value describes this sample, and
         :func:`skfair.metrics.fairness_report` gives its standard error. The computation takes one

@@ -176,7 +176,7 @@ def loss_parity_difference(
     -------
     difference : float
         The difference is at least 0, in units of the loss, and smaller is fairer. With a reference
-        group it has a sign. With a single group there is nothing to compare and the value is 0.
+        group it has a sign. With a single group there is nothing to compare, so it is undefined.
 
     See Also
     --------
@@ -208,7 +208,7 @@ def loss_parity_difference(
     gaps = [losses.groups.differences(*of_class, reference=reference) for of_class in means]
     if sum_classes == "absolute":
         gaps = [np.abs(gaps).sum(axis=0)]
-    return aggregate(np.concatenate(gaps), agg)
+    return aggregate(np.concatenate(gaps), agg, zero_division)
 
 
 @_documented
@@ -294,7 +294,8 @@ def excess_loss(
     Returns
     -------
     excess : float
-        The excess in units of the loss (smaller is better). With a single group, it is 0.
+        The excess in units of the loss (smaller is better). With a single group, there is nothing
+        to compare, and an error is raised.
 
     See Also
     --------
@@ -355,8 +356,8 @@ def mean_score_difference(
     -------
     difference : float
         The difference in units of the score, at least 0 (smaller is fairer). It is signed if
-        ``reference`` is a group. With a single group there is nothing to compare, and the value is
-        0.
+        ``reference`` is a group. With a single group there is nothing to compare, and an error is
+        raised.
 
     See Also
     --------
@@ -410,8 +411,8 @@ def mean_residual_difference(
     -------
     difference : float
         The difference in units of the target, at least 0 (smaller is fairer). It is signed if
-        ``reference`` is a group. With a single group there is nothing to compare, and the value is
-        0.
+        ``reference`` is a group. With a single group there is nothing to compare, and an error is
+        raised.
 
     See Also
     --------

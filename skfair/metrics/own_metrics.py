@@ -151,9 +151,10 @@ class GroupMetric:
             return float((np.min if self.compare == "smallest" else np.max)(first))
         if self.compare == "difference":
             apart = first - second
-            return aggregate(apart if is_group(reference) else np.abs(apart), agg)
+            signed = apart if is_group(reference) else np.abs(apart)
+            return aggregate(signed, agg, zero_division)
         quotients = np.where(first == second, 1.0, ratios(first, second))
-        return aggregate(quotients, agg, empty=1.0, worst_is_smallest=True)
+        return aggregate(quotients, agg, zero_division, worst_is_smallest=True)
 
     def read(
         self, y_true: Any, y_pred: Any, who: tuple[Any, Any, Any, bool], **options: Any

@@ -326,7 +326,7 @@ def partial_equal_opportunity_gap(
     positive = rows.positive(pos_label)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     rows.groups.check_class(rates[:, 1], rows.groups.compared, True, zero_division)
-    return aggregate(rows.groups.differences(rates[:, 1], rates[:, 1]), agg)
+    return aggregate(rows.groups.differences(rates[:, 1], rates[:, 1]), agg, zero_division)
 
 
 @documented_gap
@@ -369,7 +369,8 @@ def partial_equalized_odds_gap(
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     for c in (0, 1):
         rows.groups.check_class(rates[:, c], rows.groups.compared, bool(c), zero_division)
-    return aggregate(rows.groups.differences(rates, rates).max(axis=1), agg)
+    differences = rows.groups.differences(rates, rates).max(axis=1)
+    return aggregate(differences, agg, zero_division)
 
 
 def suggest_interval(

@@ -138,8 +138,8 @@ def pair_error_gap(
     Returns
     -------
     gap : float
-        The gap, where 0 is parity. With a single group there is nothing to compare, and the gap
-        is 0.
+        The gap, where 0 is parity. With a single group there is nothing to compare, so the gap is
+        undefined.
 
     Notes
     -----
@@ -185,8 +185,8 @@ def exposure_gap(
     Returns
     -------
     gap : float
-        The gap, where 0 is parity. With a single group there is nothing to compare, and the gap
-        is 0.
+        The gap, where 0 is parity. With a single group there is nothing to compare, so the gap is
+        undefined.
 
     Examples
     --------
@@ -222,8 +222,8 @@ def rank_gap(
     Returns
     -------
     gap : float
-        The gap, where 0 is parity. With a single group there is nothing to compare, and the gap
-        is 0.
+        The gap, where 0 is parity. With a single group there is nothing to compare, so the gap is
+        undefined.
 
     Examples
     --------
@@ -394,8 +394,7 @@ def _aggregated(
 ) -> float:
     """Reduce the values of queries to one number, without undefined values (NaN).
 
-    If all values are undefined and each sensitive attribute has a single group, the value is 0.
-    Otherwise an error is raised, or NaN is returned if ``zero_division`` is NaN.
+    If all values are undefined, an error is raised, or NaN is returned if ``zero_division`` is NaN.
     """
     strict = is_strict(zero_division)
     reduce = _AGGREGATES.get(agg) if isinstance(agg, str) else None
@@ -408,8 +407,6 @@ def _aggregated(
     known = values[~np.isnan(values)]
     if known.size:
         return float(np.quantile(known, float(agg)) if reduce is None else reduce(known))
-    if rows.groups.levels.attributes and rows.groups.is_vacuous:
-        return 0.0
     if strict:
         raise ValueError(
             f"The value is undefined in each of the {values.size} queries: none has the pairs of "

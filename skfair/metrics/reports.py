@@ -23,7 +23,13 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.cohort import Cohort
-from skfair.groups.compared_groups import Agg, ComparedGroups, Reference, names_group
+from skfair.groups.compared_groups import (
+    Agg,
+    ComparedGroups,
+    Reference,
+    names_group,
+    nothing_to_compare,
+)
 from skfair.groups.distinct_rows import WeightedRows
 from skfair.groups.outcomes import Counted
 from skfair.groups.rates import CellMeans, rates_of
@@ -429,6 +435,8 @@ def fairness_report(
     who = sensitive_features, control_features, sample_weight, intersectional
     options: dict[str, Any] = {"pos_label": pos_label, "units": units, "is_binned": True}
     rows = _read(y_true, y_pred, y_score, *who, **options)
+    if not rows.groups.pairs[0].size:
+        raise nothing_to_compare()
     measured: dict[str, tuple[float, FloatArray]] = {}
     if y_pred is not None:
         measured |= _measure_labels(rows, reference, agg, n_bootstrap, rng)

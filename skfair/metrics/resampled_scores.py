@@ -75,7 +75,7 @@ class SortedRows:
         # groups. It may lose a group of another attribute, and then a comparison is undefined.
         if not np.concatenate(totals)[self._compared].all():
             return [np.nan] * n_metrics
-        return [aggregate(values, agg) for values in np.concatenate(of_attributes, axis=1)]
+        return [aggregate(values, agg, np.nan) for values in np.concatenate(of_attributes, axis=1)]
 
     def _of(
         self,

@@ -429,7 +429,7 @@ def calibration_difference(
     -------
     difference : float
         The difference, which is at least 0 (smaller is fairer). It is signed if ``reference`` is a
-        group. With a single group there is nothing to compare, and the value is 0.
+        group. With a single group there is nothing to compare, and an error is raised.
 
     See Also
     --------
@@ -585,7 +585,7 @@ def _pairwise_gap(
             first, second = within[i], within[j]
         is_empty = np.any(np.isnan(totals[start:stop]), axis=1)
         gaps.append(np.where(is_empty[i] | is_empty[j], np.nan, np.abs(first - second)))
-    return aggregate(np.concatenate(gaps), agg)
+    return aggregate(np.concatenate(gaps), agg, zero_division)
 
 
 def _tie_value(ties: Ties) -> float:

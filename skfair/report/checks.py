@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from skfair.groups.decision_memo import Memo, read_memo
+from skfair.groups.decision_memo import Memo, chosen_limits, compared_groups, open_memo
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.utils.text import visible
 from skfair.utils.validation import check_limit
@@ -58,6 +58,9 @@ class Condition(NamedTuple):
     limit: float
     # Whether intersections of attributes with too few people keep the check from passing
     of_intersections: bool
+    # The (view, group) of each group that was compared when a committee chose the limit. If one of
+    # them has no rows now, the check does not pass.
+    groups: tuple[tuple[str, str], ...] = ()
 
 
 class Check(NamedTuple):
@@ -120,22 +123,32 @@ class Check(NamedTuple):
     def sentence(self) -> str:
         """The check in a sentence."""
         ends = f"{self.value:.4g}, interval {self.low:.4g} to {self.high:.4g}"
+        if not self.is_defined:
+            ends = "undefined"
         text = f"{self.condition}: {self.outcome} ({self.view}: {ends})"
         is_open = bool(self.undefined) and not self.allow_undefined
         if self.undefined:
             text += f". Not compared: {self.undefined}"
+        if not self.is_defined:
+            return (
+                f"{text}, so it is not known whether the limit is kept. Check rows that have two "
+                "groups or more."
+            )
         if is_open and self.outcome != "fail":
             text += (
                 ", so it is not known whether the limit is kept. allow_undefined leaves them out"
             )
         if self.outcome != "inconclusive" or is_open:
             return f"{text}."
-        if not np.isfinite([self.low, self.high]).all():
-            return f"{text}; there are no two groups with rows to compare."
         if self.n_rows_needed is None:
             return f"{text}; the value is so close to the limit that no number of rows decides it."
         times = self.n_rows_needed / self.n_rows
         return f"{text}; about {self.n_rows_needed:,} rows ({times:.2g} times as many) decide it."
+
+    @property
+    def is_defined(self) -> bool:
+        """Whether there are two groups to compare. If not, no option makes the check pass."""
+        return bool(np.isfinite([self.low, self.high]).all())
 
     def annotation(self) -> str:
         """Return a line that GitHub and similar services show next to a change.
@@ -159,14 +172,15 @@ def read_conditions(limit: Memo) -> list[Condition]:
     """Read one condition, or a condition for each limit and metric of a decision memo."""
     if not is_memo(limit):
         return [read_condition(cast(str, limit))]
-    metric, limits = read_memo(limit)
+    name, parts = open_memo(limit)
+    metric, limits, groups = parts["metric"], chosen_limits(name, parts), compared_groups(parts)
     chosen = {attribute: most for attribute, most in limits.items() if most is not None}
     conditions = []
     for name, attribute in product(metric.split(", "), chosen):
         most = chosen[attribute]  # for a ratio, it is the largest distance from 1
         condition = f"{name} < {1 - most!r}" if name.endswith("_ratio") else f"{name} > {most!r}"
         read = read_condition(f"{attribute}: {condition}".removeprefix(": "))
-        conditions.append(read._replace(of_intersections=True))
+        conditions.append(read._replace(of_intersections=True, groups=groups))
     return conditions
 
 
@@ -243,6 +257,7 @@ def check_conditions(
     n_rows: int,
     confidence: float,
     allow_undefined: bool = False,
+    absent: Sequence[tuple[str, str]] = (),  # view and name of groups of a memo without rows now
 ) -> Check:
     """Check conditions, and return the check of the worst view.
 
@@ -269,6 +284,7 @@ def check_conditions(
             row.too_few if row.view in attributes or gaps[row.number][0].of_intersections else "",
         )
     }
+    parts |= {f"{name} ({view}: in the memo, but without rows now)": None for view, name in absent}
     # An inconclusive outcome is None here, and stays inconclusive.
     is_within = {"pass": True, "fail": False, "inconclusive": None}[worst.outcome]
     if parts and not allow_undefined and is_settled(is_within, True) is None:

@@ -94,11 +94,13 @@ def _counted(check: Check, inconclusive: Outcome | None) -> Outcome:
     """Return the outcome of a check, in which the option ``inconclusive`` replaces that outcome.
 
     ``--inconclusive pass`` is about intervals, which more rows would decide. A check that is
-    inconclusive because groups could not be compared does not pass by it.
+    inconclusive because groups could not be compared does not pass by it, and without two groups to
+    compare it does not pass by ``--allow-undefined`` either.
     """
     if check.outcome != "inconclusive" or inconclusive is None:
         return check.outcome
-    is_open = bool(check.undefined) and not check.allow_undefined
+    is_left_out = bool(check.undefined) and not check.allow_undefined
+    is_open = is_left_out or not check.is_defined
     return "inconclusive" if is_open and inconclusive == "pass" else inconclusive
 
 

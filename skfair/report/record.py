@@ -56,7 +56,7 @@ _EXACT = 2**53  # floats hold every integer below it
 _WHOLE = re.compile("0|-?[1-9][0-9]*")
 _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 # The parts of a check that the user gives. All others are computed.
-ASKED = ("conditions", "of_intersections", "allow_undefined")
+ASKED = ("conditions", "of_intersections", "groups", "allow_undefined")
 _ROWS = (*RawRows._fields, *ROLES)  # the arguments of ``audit`` that are no options
 
 
@@ -171,15 +171,17 @@ def asked_checks(conditions: Iterable[Memo], allow_undefined: bool) -> list[dict
     """Return as plain data what is asked by conditions that must not hold, or by memos."""
     checks = []
     for own in map(read_conditions, conditions):
-        texts, inside = [one.text for one in own], [one.of_intersections for one in own]
-        checks.append(dict(zip(ASKED, (texts, all(inside), allow_undefined), strict=True)))
+        texts, inside = [one.text for one in own], all(one.of_intersections for one in own)
+        groups = [[*pair] for pair in own[0].groups]  # those of the memo, for each of its limits
+        checks.append(dict(zip(ASKED, (texts, inside, groups, allow_undefined), strict=True)))
     return checks
 
 
 def _outcome(found: Audit, asked: dict[str, Any]) -> dict[str, Any]:
     """Check the conditions of a record, and return the numbers and the sentence."""
-    texts, inside, allowed = (asked[name] for name in ASKED)
-    conditions = [read_condition(text)._replace(of_intersections=inside) for text in texts]
+    texts, inside, groups, allowed = (asked[name] for name in ASKED)
+    memo = {"of_intersections": inside, "groups": tuple(map(tuple, groups))}
+    conditions = [read_condition(text)._replace(**memo) for text in texts]
     check = found._check(conditions, allow_undefined=allowed)
     return {**check._asdict(), "sentence": check.sentence}
 

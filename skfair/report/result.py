@@ -268,9 +268,18 @@ class AuditTables(PlainTables):
     def _check(self, conditions: Sequence[Condition], allow_undefined: bool) -> Check:
         """Check conditions that were read, as :meth:`check` does."""
         gaps = [(own, self._gaps_of(own.metric, own.view, self.attributes)) for own in conditions]
-        return check_conditions(
-            gaps, self.attributes, self.n_rows, self.confidence, allow_undefined
-        )
+        tables = self.rates, self.hidden
+        known = {pair for own in tables for pair in zip(own["view"], own["group"], strict=True)}
+        views = {view for view, _ in known}
+        asked = {
+            (view, name): None
+            for own in conditions
+            for view, name in own.groups
+            if view in views and own.view in (None, view)
+        }
+        absent = [pair for pair in asked if pair not in known]
+        how = self.attributes, self.n_rows, self.confidence, allow_undefined, absent
+        return check_conditions(gaps, *how)
 
     def _gaps_of(
         self, metric: str, view: str | None, attributes: Sequence[str] = ()
@@ -278,28 +287,32 @@ class AuditTables(PlainTables):
         """Return the rows of ``gaps`` of the present model for one metric, over all rows.
 
         They are of all views, or of one. If ``attributes`` are given, those without two groups to
-        compare get a row whose value is NaN, so that a check does not pass them over.
+        compare get a row whose value is NaN and which names the groups with too few people, so that
+        a check does not pass them over.
         """
-        if not len(self.gaps):
+        if not len(self.gaps) and not attributes:
             raise ValueError("The audit compares no groups, because fewer than two are left.")
         now = where(self.gaps, model="now", is_conditional=False)
         rows = where(now, metric=metric)
-        if not len(rows):  # "f1 difference" is the difference of the f1_score
+        if not len(rows) and len(now):  # "f1 difference" is the difference of the f1_score
             plain, _, kind = metric.rpartition("_")
             metric, asked = f"{plain}_score_{kind}", metric
             rows = where(now, metric=metric)
-        if not len(rows):
+        if not len(rows) and len(now):
             metric = asked
             known = ", ".join(dict.fromkeys(now["metric"]))
             raise ValueError(
                 f"The audit has no metric {metric!r}. It has {known}. Other metrics are named when "
                 "the audit is made: metrics=[...], also make_group_metric(f1_score)."
             )
-        without = [{"view": name} for name in attributes if name not in set(rows["view"])]
+        without = [name for name in attributes if name not in set(rows["view"])]
         if without:
-            facts = {"metric": metric, "is_ratio": rows["is_ratio"].iloc[0], "value": np.nan}
-            facts |= dict.fromkeys(("left_out", "too_few"), "")
-            rows = pd.DataFrame([*rows.to_dict("records"), *(own | facts for own in without)])
+            facts = {"metric": metric, "is_ratio": metric.endswith("_ratio"), "left_out": ""}
+            facts |= dict.fromkeys(("value", "value_low", "value_high"), np.nan)
+            few = pd.concat([self.hidden, where(self.rates, apart="small")])
+            named = {name: ", ".join(where(few, view=name)["group"].unique()) for name in without}
+            added = [facts | {"view": name, "too_few": own} for name, own in named.items()]
+            rows = pd.DataFrame([*rows.to_dict("records"), *added])
         if view is not None:
             rows = where(rows, view=view)
             if not len(rows):

@@ -263,7 +263,7 @@ def _compared(
     """
     for view in views:
         is_kept = view.apart == ""
-        if not is_kept.all() and is_kept.sum() < 2:
+        if is_kept.sum() < 2:
             continue
         cells = sample.only(is_kept[view.codes])
         for is_conditional in [False, True] if sample.within else [False]:

@@ -40,7 +40,8 @@ _AUDIT_EXAMPLES = """\
 
 Exit code 0: audited, and no --fail-if condition holds. 1: a condition holds. 3: the interval of the
 disparity has values on both sides of the limit, so that more rows are needed (--inconclusive), or a
-group cannot be compared (--allow-undefined). 2: the audit could not be made.
+group cannot be compared (--allow-undefined), or there are no two groups, which no option lets pass.
+2: the audit could not be made.
 """
 _AUDIT_DATA_EXAMPLES = """\
   python -m skfair audit-data applicants.csv --sensitive sex --target hired --out data.html

@@ -51,6 +51,10 @@ DRAWN = {
 }
 OF_SCIKIT_LEARN = {"recall_difference", "auc_difference", "report_of_own", "bootstrap_report"}
 FUNCTIONS = OTHERS | DRAWN | {name: metric for name, (metric, _) in METRICS.items()}
+# What is undefined for a single group.
+COMPARING = {*METRICS, *OF_QUERIES[:3]} | {
+    *("test_of_rates", "bound_of_rates", "fairness_report", "recall_difference", "noise_floor")
+}
 each = pytest.mark.parametrize("name", sorted({*FUNCTIONS} - {*DRAWN}))
 each_metric = pytest.mark.parametrize("name", sorted(METRICS))
 # Rates of a group of negatives that are predicted negative.
@@ -205,11 +209,22 @@ def test_pairs_of_groups_are_compared(name):
         assert measured(name, rows, agg=agg) == same(of_pairs(values))
 
 
-@each_metric
-def test_a_single_group_has_nothing_to_compare(name):
-    rows, _ = random_rows(0)
-    value = measured(name, rows.assign(g="x"))
-    assert "largest" in name or value == same(float(METRICS[name][1]))
+@pytest.mark.parametrize(
+    "name",
+    [name for name in sorted(COMPARING) if "largest" not in name and name not in OF_CLUSTERS],
+)
+@few
+@by_seed
+def test_a_single_group_has_nothing_to_compare(name, seed):
+    """The value is undefined and never that of parity, whatever groups are compared with."""
+    one = random_rows(seed)[0].assign(g="w")
+    for reference in ("pairwise", "overall", "w") if takes(name, "reference") else (None,):
+        options = {} if reference is None else {"reference": reference}
+        if takes(name, "zero_division"):
+            assert np.isnan(measured(name, one, **options))
+            options["zero_division"] = "raise"
+        with pytest.raises(ValueError, match="nothing to compare|undefined in each"):
+            measured(name, one, **options)
 
 
 # Metrics of rows of one class or prediction, and the options with which those of losses are.

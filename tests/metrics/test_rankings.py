@@ -83,7 +83,9 @@ def test_several_attributes_are_pooled_or_crossed():
 
 def test_nothing_to_compare():
     y, scores, query_id = [1, 0], [0.1, 0.2], [0, 0]
-    assert pair_error_gap(y, scores, query_id=query_id, sensitive_features=["f", "f"]) == 0
-    options = {"query_id": query_id, "sensitive_features": ["f", "m"]}
-    assert np.isnan(pair_error_gap(y, scores, **options, zero_division=np.nan))
+    for groups in ("f", "f"), ("f", "m"):
+        options = {"query_id": query_id, "sensitive_features": groups}
+        assert np.isnan(pair_error_gap(y, scores, **options, zero_division=np.nan))
+        with pytest.raises(ValueError, match="undefined in each of the 1 queries"):
+            pair_error_gap(y, scores, **options)
     assert np.isnan(ndcg([0, 0], scores, query_id=query_id, zero_division=np.nan))

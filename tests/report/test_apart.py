@@ -103,8 +103,9 @@ def test_a_condition_of_a_pipeline_names_the_few_and_does_not_hear_of_the_unknow
     assert main([*command, "--min-group-size", "1"]) == 3
     capsys.readouterr()
     for option in (["--unknown", "m"], ["--min-group-size", "1200"]):
-        assert main([*command, *option]) == 2  # not a silent pass
-        assert "fewer than two are left" in capsys.readouterr().err
+        for more in ([], ["--inconclusive", "pass"], ["--allow-undefined"]):  # no silent pass
+            assert main([*command, *option, *more]) == 3
+            assert "Check rows that have two groups or more" in capsys.readouterr().err
 
 
 def test_three_people_do_not_hide_what_large_groups_show(people):

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from skfair import metrics
+from skfair.__main__ import main
 from skfair.exceptions import LooseLimitWarning
 from skfair.groups.rates import CellMeans
 from skfair.metrics.labels import LABEL_METRICS
@@ -216,8 +217,9 @@ def test_a_group_with_too_few_people_is_named_and_leaves_a_check_open(n_few):
 @pytest.mark.parametrize(
     ("n_few", "undefined"),
     [
+        (0, "all groups (race: no two of them have people to compare)"),
         (8, "b (race: too few people)"),
-        (20, "all groups (race: no two of them have people to compare)"),
+        (20, "b (race: too few people)"),
     ],
 )
 def test_an_attribute_without_two_groups_to_compare_leaves_a_check_open(n_few, undefined):
@@ -229,6 +231,36 @@ def test_an_attribute_without_two_groups_to_compare_leaves_a_check_open(n_few, u
         check = found.check(condition)
         assert check.outcome == "inconclusive"
         assert check.undefined == undefined
+
+
+@pytest.mark.parametrize("has_other", [False, True])
+@pytest.mark.parametrize(
+    "metric", [NAME, "demographic_parity_ratio", "equalized_odds_difference", "separation_gap"]
+)
+def test_one_group_is_no_comparison(metric, has_other, tmp_path, capsys):
+    """Its disparity is undefined and not 0, with outcomes or another attribute, in every gate."""
+    rng = generator(0)
+    columns = {"sex": ["m"] * 300, "p": rng.integers(0, 2, 300), "y": rng.integers(0, 2, 300)}
+    columns |= {"age": rng.choice(["old", "young"], 300)} if has_other else {}
+    rows = pd.DataFrame(columns)
+    found = audit(
+        rows["y"], rows["p"], sensitive_features=rows.drop(columns=["y", "p"]), metrics=[metric],
+        n_simulations=20, depth=1, suppress_below=1,
+    )  # fmt: skip
+    assert "sex" not in set(found.gaps["view"])
+    condition = f"sex: {metric} {'< 0.8' if metric.endswith('_ratio') else '> 0.3'}"
+    rows.to_csv(tmp_path / "men.csv", index=False)
+    command = ["audit", str(tmp_path / "men.csv"), "--target", "y", "--prediction", "p"]
+    command += ["--sensitive", "sex,age" if has_other else "sex", "--fail-if", condition]
+    for allowed in (False, True):
+        check = found.check(condition, allow_undefined=allowed)
+        assert check.outcome == "inconclusive"
+        assert np.isnan(check.value)
+        assert check.sentence.endswith("Check rows that have two groups or more.")
+        for options in ([], ["--inconclusive", "pass"]):
+            more = [*options, *["--allow-undefined"] * allowed]
+            assert main([*command, "--depth", "1", *more]) == 3
+            assert check.sentence in capsys.readouterr().err
 
 
 def test_intersections_with_too_few_people_count_where_they_are_named():

@@ -164,7 +164,22 @@ def test_groups_may_have_no_name_or_be_alone(rows, kind):
     labels = [given["aria-label"] for _, given in page.tags if given.get("role") == "region"]
     assert len(set(labels)) == len(labels)
     assert "sensitive" not in page.text.partition("{")[0]
-    assert "Difference by " in page.text
+    assert ("Difference by " in page.text) == (kind != "one group")
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_one_group_is_no_comparison(rows, constraint):
+    """The page of rows of men only measures no difference, so no limit is said to be kept."""
+    choice = path_of(partial(Cut, constraint=constraint))._choice(
+        rows | {"sensitive_features": pd.Series(["m"] * 900, name="sex")}
+    )
+    for step in choice.steps:
+        for gap in step["numbers"]["attributes"]["sex"]["disparities"].values():
+            assert (gap["value"], gap["is_kept"]) == (None, None)
+            assert "no two of them have people to compare" in gap["not_compared"]
+    text = choice.to_html(**WORDS)
+    assert "the limit is kept for sex:" not in text
+    assert "not known whether the limit is kept for sex" in text
 
 
 def test_who_moves_is_said_of_a_thousand_people(rows):

@@ -4,6 +4,7 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from skfair.__main__ import main
@@ -162,6 +163,36 @@ def test_the_gate_of_the_command_line_takes_a_memo(tmp_path, capsys):
     ):
         assert main([*given, str(path)]) == 2
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("by_attribute", [False, True])
+def test_groups_of_the_memo_that_are_gone_are_named(tmp_path, capsys, by_attribute):
+    """A month without a group that the committee compared does not pass, and its record agrees."""
+    decisions, groups = people(0.02, 600)
+    rows = pd.DataFrame({"hired": decisions, **groups})
+    compared = {"n": 600, "apart": ""}
+    groups_of = {"sex": ["f", "m", "x"], "age": ["old", "young"], "county": ["north"]}
+    attributes = {
+        name: {"groups": dict.fromkeys(own, compared), "disparities": {}}
+        for name, own in groups_of.items()
+    }
+    attributes["sex"]["groups"]["nobody knows"] = compared | {"apart": "unknown"}
+    limits = {"sex": 0.3, "age": 0.3} if by_attribute else {"": 0.3}
+    memo = in_file(tmp_path, memo_of(limits, numbers={"attributes": attributes}))
+    found = audit(None, rows["hired"], sensitive_features=rows[[*groups]], n_simulations=20)
+    check = found.check(memo)
+    assert check.outcome == "inconclusive"
+    assert check.undefined == "x (sex: in the memo, but without rows now)"
+    assert found.check(memo, allow_undefined=True).outcome == "pass"
+    file, record = tmp_path / "rows.csv", tmp_path / "record.json"
+    rows.to_csv(file, index=False)
+    command = ["audit", str(file), "--prediction", "hired", "--sensitive", "sex,age"]
+    command += ["--fail-if", str(memo), "--inconclusive", "pass"]
+    assert main([*command, "--record", str(record)]) == 3
+    assert "x (sex: in the memo, but without rows now)" in capsys.readouterr().err
+    assert main(["verify", str(record), "--data", str(file)]) == 0
+    rows.assign(sex=np.where(np.arange(len(rows)) % 3 == 0, "x", rows["sex"])).to_csv(file)
+    assert main(command) == 0
 
 
 @pytest.mark.parametrize(
