@@ -9,6 +9,7 @@ heavy: what a command does is imported when it runs.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 import signal
@@ -120,12 +121,18 @@ def _with_options(text: str, command: str) -> str:
 
 def audit_main() -> int:
     """Run ``skfair-audit``, the same as ``python -m skfair audit``."""
-    end_with_the_pipe()
+    prepare_pipe()
     return main(["audit", *sys.argv[1:]])
 
 
-def end_with_the_pipe() -> None:
-    """Let this process end without a word when nobody reads what it prints, as after ``| head``."""
+def prepare_pipe() -> None:
+    """Prepare this process to print into a pipe.
+
+    It ends without a word when nobody reads what it prints, as after ``| head``. Characters that
+    the encoding of the pipe lacks, such as names of groups in cp1252 of Windows, become escapes.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
@@ -241,5 +248,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    end_with_the_pipe()
+    prepare_pipe()
     sys.exit(main())

@@ -31,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import Callback, ColumnLike, IntArray, MatrixLike
 from skfair._version import __version__
-from skfair.groups.foreign_tables import from_arrow
+from skfair.groups.foreign_tables import native_table
 from skfair.groups.levels import GroupLevels
 from skfair.groups.limits import changes_line, limits_line
 from skfair.groups.named_columns import column_positions, note_dropped, note_kinds, note_shapes
@@ -75,8 +75,8 @@ def fit_method(method: Method) -> Method:
     def restoring(self: Any, *args: Any, **kwargs: Any) -> Any:
         refuse_unknown(f"{type(self).__name__}.{method.__name__}", kwargs, parameters, OF_GROUPS)
         before = vars(self).copy()  # restored if the fit fails
-        args = tuple(map(from_arrow, args))
-        kwargs = {name: from_arrow(value) for name, value in kwargs.items()}
+        args = tuple(map(native_table, args))
+        kwargs = {name: native_table(value) for name, value in kwargs.items()}
         try:
             _refuse_truth_values(self)
             with config_context(array_api_dispatch=False):  # scikit-learn converts tensors to numpy

@@ -46,7 +46,7 @@ from skfair.base import SensitiveFeaturesMixin
 from skfair.exceptions import MissingGroupsWarning, RepeatedRowsWarning
 from skfair.groups.attributes import check_aligned, check_alignment, read_columns, take_rows
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
-from skfair.groups.foreign_tables import from_arrow
+from skfair.groups.foreign_tables import native_table
 from skfair.groups.named_columns import (
     column_positions,
     dropped_columns,
@@ -57,10 +57,10 @@ from skfair.groups.probabilities import GroupProbabilities, read_probabilities
 from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.sensitive import Sensitive
 from skfair.groups.strata import read_strata
-from skfair.groups.telling_columns import names_people, warn_of_group_columns
+from skfair.groups.telling_columns import attribute_columns, names_people, warn_of_group_columns
 from skfair.groups.training_data import TrainingData
 from skfair.utils.dask_collections import align, is_lazy, meta_of
-from skfair.utils.factorize import factorize
+from skfair.utils.factorize import factorize, factorized_or_none
 from skfair.utils.partitioned_rows import PartitionedRows, check_part
 from skfair.utils.row_hash import row_draws
 from skfair.utils.text import listed, listed_in
@@ -307,13 +307,13 @@ def _warn_of_target(
     if isinstance(groups, GroupEncoding):
         advice = "sensitive_features are the same as the target y. Pass the attribute instead."
         said += [(advice, codes) for codes in groups.codes]
-    first = factorize(head).codes
-    for message, values in said:
-        with suppress(TypeError, ValueError):  # columns that hold lists raise
-            if np.array_equal(factorize(values[: head.size]).codes, first):
-                codes, levels = factorize(y)
-                if len(levels) > 1 and np.array_equal(factorize(values).codes, codes):
-                    warn_user(message)
+    first, (codes, levels) = factorize(head).codes, factorize(y)
+    for message, values in said if len(levels) > 1 else ():
+        begun = factorized_or_none(values[: head.size])
+        if begun is not None and np.array_equal(begun.codes, first):
+            whole = factorized_or_none(values)
+            if whole is not None and np.array_equal(whole.codes, codes):
+                warn_user(message)
 
 
 def _read_units(
@@ -348,9 +348,7 @@ def _warn_of_repeats(
     """
     if isinstance(rows, PartitionedRows) or is_unwanted(RepeatedRowsWarning):
         return
-    n_rows, seen, columns = len(y), [], []
-    with suppress(TypeError, ValueError):  # an encoding, or probabilities, have no columns to read
-        columns = [] if sensitive_features is None else read_columns(sensitive_features)
+    n_rows, seen, columns = len(y), [], attribute_columns(sensitive_features)
     n_attributes = len(columns)
     if not sparse.issparse(rows):
         columns += [(str(names[j]), _safe_indexing(rows, j, axis=1)) for j in range(len(names))]
@@ -363,15 +361,14 @@ def _warn_of_repeats(
             sampled = _safe_indexing(values, some)
             if np.unique(sampled).size == some.size:
                 continue
-        with suppress(TypeError):  # columns that hold lists raise
-            codes, levels = factorize(values)
-            if not _MOST_LEVELS < len(levels) <= n_rows / 2:
-                continue
-            said = f"the column {name} has {len(levels):,} values in {n_rows:,} rows"
-            if _IS_ID.search(name or ""):
-                seen.append(said)
-            elif place >= n_attributes and names_people(codes, known):
-                seen.append(f"{said}, and rows of the same value are of the same group")
+        factorized = factorized_or_none(values)
+        if factorized is None or not _MOST_LEVELS < len(factorized.levels) <= n_rows / 2:
+            continue
+        said = f"the column {name} has {len(factorized.levels):,} values in {n_rows:,} rows"
+        if _IS_ID.search(name or ""):
+            seen.append(said)
+        elif place >= n_attributes and names_people(factorized.codes, known):
+            seen.append(f"{said}, and rows of the same value are of the same group")
     # The sum of three hashes (of X, y and groups) is equal for twins, and differs for other rows.
     hashes = [row_draws(part, None, k) for k, part in enumerate((rows, y[:, None], known))]
     _, first, counts = np.unique(sum(hashes), return_index=True, return_counts=True)
@@ -394,11 +391,11 @@ def _tell_apart(rows: Any, y: NDArray[Any], chosen: IntArray) -> bool:
     of these rows, all columns are coarse, and two people may have the same values in all of them.
     For sparse rows, and lists of texts, the result is True without a check.
     """
-    if sparse.issparse(rows) or getattr(rows, "ndim", 1) != 2:
+    if sparse.issparse(rows) or len(getattr(rows, "shape", ())) != 2:
         return True
     for column in [y, *(_safe_indexing(rows, j, axis=1) for j in range(rows.shape[1]))]:
-        n_values = len(factorize(_safe_indexing(column, chosen)).levels)
-        if n_values > max(chosen.size / 2, _MOST_LEVELS):
+        factorized = factorized_or_none(_safe_indexing(column, chosen))
+        if factorized and len(factorized.levels) > max(chosen.size / 2, _MOST_LEVELS):
             return True
     return False
 
@@ -490,7 +487,7 @@ def read_features(estimator: SensitiveFeaturesMixin, X: MatrixLike, **check_para
     model does.
     """
     refuse_lazy(estimator, X)
-    X = from_arrow(X)
+    X = native_table(X)
     if check_params.get("skip_check_array"):
         X = _columns_by_name(estimator, X)
     with config_context(array_api_dispatch=False):
@@ -552,7 +549,7 @@ def read_groups(
         columns = estimator._sensitive.columns
         if columns is None:
             return None
-        X = from_arrow(X)
+        X = native_table(X)
         if _lacks_groups(estimator, X):
             raise ValueError(f"X has no column {listed(dropped_columns(estimator))}.")
         sensitive_features = take_columns(X, columns)

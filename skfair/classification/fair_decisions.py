@@ -161,7 +161,8 @@ class FairDecisionClassifier(
         Number of fits that run in parallel. If None, the fits are made one after another.
     random_state : int, RandomState instance or None, default=None
         Seed of the search and of the hash that assigns rows to folds and thresholds. Pass an int
-        for reproducible results.
+        for reproducible results. It does not reach the model inside: if ``estimator`` draws random
+        numbers itself, as a random forest does, give it a ``random_state`` of its own, too.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntA
 from skfair.base import SensitiveFeaturesMixin
 from skfair.estimators.kept_models import fitted_once, read_once
 from skfair.groups.encoding import GroupEncoding
-from skfair.groups.foreign_tables import from_arrow
+from skfair.groups.foreign_tables import native_table
 from skfair.groups.row_units import n_people
 from skfair.groups.training_data import PassedRows, TrainingData
 from skfair.read import read_groups
@@ -76,7 +76,7 @@ RESPONSES = {
 
 def as_rows(X: MatrixLike) -> Any:
     """Return frames, sparse matrices, texts and dicts unchanged, anything else as an array."""
-    X = from_arrow(X)
+    X = native_table(X)
     if hasattr(X, "columns") or sparse.issparse(X):
         return X
     if isinstance(X, list | tuple) or getattr(X, "ndim", None) == 1:

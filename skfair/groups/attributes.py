@@ -23,7 +23,7 @@ from sklearn.utils import _safe_indexing
 
 from skfair._typing import IntArray
 from skfair.exceptions import SmallGroupWarning
-from skfair.groups.foreign_tables import from_arrow, refuse_lazy_frame
+from skfair.groups.foreign_tables import native_table, refuse_lazy_frame
 from skfair.utils.factorize import Factorized
 from skfair.utils.text import check_text, listed, plural
 from skfair.utils.warn import warn_user
@@ -104,7 +104,7 @@ def _table_columns(table: Any, argument: str) -> Columns:
             f"{argument} is a sparse matrix. Pass a dense 1-d array, or one column per attribute."
         )
     refuse_lazy_frame(table, argument)
-    table = from_arrow(table)
+    table = native_table(table)
     columns: Columns
     if isinstance(table, Mapping):
         columns = [(str(name), _one_column(v, argument)) for name, v in table.items()]

@@ -1,14 +1,20 @@
-"""Tables that numpy cannot read: pyarrow tables become pandas, and lazy frames raise."""
+"""Tables that numpy cannot read: pyarrow tables become pandas, and lazy frames raise.
+
+Frames and Series of narwhals, which wrap those of another library, become what they wrap.
+"""
 
 from __future__ import annotations
 
 import sys
 from typing import Any
 
+from skfair.utils.dask_collections import is_lazy
+
 
 def refuse_lazy_frame(table: object, argument: str) -> None:
     """Raise if the argument is a lazy frame or Series of Dask or polars, which has no rows yet."""
-    if hasattr(table, "__dask_graph__") and hasattr(table, "index"):
+    table = _unwrapped(table)
+    if is_lazy(table) and hasattr(table, "index"):
         raise TypeError(
             f"{argument} is a Dask collection, and rows are read in memory here. compute() it if "
             "it fits."
@@ -20,6 +26,16 @@ def refuse_lazy_frame(table: object, argument: str) -> None:
         )
 
 
-def from_arrow(values: Any) -> Any:
-    """Return a table or a column of pyarrow as one of pandas, and anything else unchanged."""
+def native_table(values: Any) -> Any:
+    """Return a table or column of narwhals as what it wraps, one of pyarrow as one of pandas.
+
+    Anything else is returned unchanged.
+    """
+    values = _unwrapped(values)
     return values.to_pandas() if type(values).__module__ == "pyarrow.lib" else values
+
+
+def _unwrapped(values: Any) -> Any:
+    """Return what a frame or Series of narwhals wraps, and anything else unchanged."""
+    is_wrapper = type(values).__module__.partition(".")[0] == "narwhals"
+    return values.to_native() if is_wrapper else values

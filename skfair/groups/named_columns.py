@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from skfair._typing import ColumnNames, MatrixLike
-from skfair.groups.foreign_tables import from_arrow
+from skfair.groups.foreign_tables import native_table
 from skfair.utils.text import did_you_mean, listed
 
 
@@ -59,7 +59,7 @@ def column_positions(X: MatrixLike, columns: ColumnNames, argument: str = "sensi
 
 def take_columns(X: Any, columns: ColumnNames, argument: str = "sensitive") -> Any:
     """Return the sensitive features found in X: a DataFrame if X is one, else a 2-d array."""
-    X = from_arrow(X)
+    X = native_table(X)
     positions = column_positions(X, columns, argument)
     if hasattr(X, "iloc"):
         return X.iloc[:, positions]

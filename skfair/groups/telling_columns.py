@@ -14,7 +14,6 @@ share a group only by chance. ``read.py`` calls it before it warns about repeate
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,11 @@ from sklearn.utils import _safe_indexing
 from skfair._typing import ColumnsLike, IntArray
 from skfair.exceptions import GroupColumnWarning
 from skfair.groups.attributes import Columns, read_columns
+from skfair.groups.encoding import GroupEncoding
 from skfair.groups.named_columns import is_sparse
+from skfair.groups.probabilities import GroupProbabilities
 from skfair.utils.dask_collections import is_lazy
-from skfair.utils.factorize import factorize
+from skfair.utils.factorize import factorize, factorized_or_none
 from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.text import listed_in
 from skfair.utils.warn import is_unwanted, warn_user
@@ -60,9 +61,7 @@ def warn_of_group_columns(
     is_elsewhere = isinstance(X, PartitionedRows) or is_lazy(X, sensitive_features)
     if is_elsewhere or len(getattr(X, "shape", ())) != 2 or is_unwanted(GroupColumnWarning):
         return
-    attributes: Columns = []
-    with suppress(TypeError, ValueError):  # groups by probability cannot be read as columns
-        attributes = read_columns(sensitive_features)
+    attributes = attribute_columns(sensitive_features)
     if names is None:
         names = np.array(getattr(X, "columns", np.arange(X.shape[1])), dtype=object)
     telling = columns_that_tell(X, names, attributes)
@@ -74,6 +73,15 @@ def warn_of_group_columns(
             "them out of the model. If the model drops them itself, ignore this warning.",
             GroupColumnWarning,
         )
+
+
+def attribute_columns(sensitive_features: ColumnsLike | GroupEncoding | None) -> Columns:
+    """Return the columns of the attributes; none if groups are numbered already, or probabilities.
+
+    Such groups cannot be compared with the values of a column.
+    """
+    has_columns = not isinstance(sensitive_features, GroupEncoding | GroupProbabilities | None)
+    return read_columns(sensitive_features) if has_columns else []
 
 
 def columns_that_tell(X: Any, names: NDArray[Any], attributes: Columns) -> dict[str, str]:
@@ -89,9 +97,8 @@ def columns_that_tell(X: Any, names: NDArray[Any], attributes: Columns) -> dict[
         by_group = [np.flatnonzero(codes == group) for group in range(len(levels))]
         first = [rows[:: -(-rows.size // _FIRST)] for rows in by_group]
         for j in _candidates(X, codes, np.concatenate(first)):
-            with suppress(TypeError, ValueError):  # columns that hold lists raise
-                if _tells(_column(X, j), codes, _SHARE):
-                    telling.setdefault(str(names[j]), attribute or "sensitive_features")
+            if _tells(_column(X, j), codes, _SHARE):
+                telling.setdefault(str(names[j]), attribute or "sensitive_features")
     return telling
 
 
@@ -139,9 +146,8 @@ def _candidates(X: Any, codes: IntArray, rows: IntArray) -> Iterator[int]:
     if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
         columns = _promising(X[rows], codes[rows])
     for j in columns:
-        with suppress(TypeError, ValueError):
-            if _tells(_safe_indexing(_column(X, j), rows), codes[rows], _SHARE_OF_PART):
-                yield j
+        if _tells(_safe_indexing(_column(X, j), rows), codes[rows], _SHARE_OF_PART):
+            yield j
 
 
 def _promising(X: NDArray[Any], codes: IntArray) -> Iterable[int]:
@@ -179,10 +185,12 @@ def _tells(values: Any, codes: IntArray, share: float) -> bool:
     known = np.flatnonzero(codes >= 0)
     if known.size < codes.size:
         values, codes = _safe_indexing(values, known), codes[known]
-    sizes, levels = np.bincount(codes), factorize(values)
+    sizes, levels = np.bincount(codes), factorized_or_none(values)
+    if levels is None:  # lists or other objects
+        return False
     n_values = len(levels.levels)
     if n_values > min(_MOST_VALUES, codes.size / _ROWS_OF_VALUE):
-        return sizes.min() >= _FEWEST_ROWS and _are_apart(np.asarray(values, np.float64), codes)
+        return sizes.min() >= _FEWEST_ROWS and _are_apart(values, codes)
     counts = np.zeros((n_values + 1, sizes.size))  # the last line is for missing values, code -1
     np.add.at(counts, (levels.codes, codes), 1)
     is_mostly = counts > counts.sum(axis=1, keepdims=True) / 2
@@ -192,8 +200,12 @@ def _tells(values: Any, codes: IntArray, share: float) -> bool:
     return bool(((n_wrong <= (1 - share) * fewer) & (fewer >= _FEWEST_ROWS)).any())
 
 
-def _are_apart(values: NDArray[Any], codes: IntArray) -> bool:
-    """Whether the numbers of each group are in a range of its own."""
+def _are_apart(values: Any, codes: IntArray) -> bool:
+    """Whether the values are numbers, and those of each group are in a range of its own."""
+    try:
+        values = np.asarray(values, np.float64)
+    except (TypeError, ValueError):  # texts, dates or other objects
+        return False
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     lowest = np.minimum.reduceat(values[order], starts)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import copy
 import functools
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -32,14 +33,11 @@ def is_lazy(*collections: Any) -> bool:
     >>> is_lazy([1, 2], None)
     False
     """
-    return any(
-        hasattr(collection, "__dask_graph__")
-        or (
-            isinstance(collection, Mapping)
-            and any(hasattr(v, "__dask_graph__") for v in collection.values())
-        )
-        for collection in collections
-    )
+    dask = sys.modules.get("dask")  # without it, nothing is a collection
+    if dask is None:
+        return False
+    columns = (own.values() if isinstance(own, Mapping) else [own] for own in collections)
+    return any(map(dask.is_dask_collection, chain.from_iterable(columns)))
 
 
 def align(**columns: Any) -> Partitions:

@@ -60,6 +60,11 @@ def factorize(values: Any) -> Factorized:
         return _factorize_categorical(values)
     if isinstance(values, pd.arrays.NumpyExtensionArray):  # pandas 2 would warn about this array
         values = values.to_numpy()
+    elif not isinstance(
+        values, np.ndarray | pd.Series | pd.Index | pd.api.extensions.ExtensionArray
+    ):
+        # A list, or a Series of another library, which pandas does not take.
+        values = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "biu" and values.size:
             factorized = _factorize_integers(values)
@@ -78,6 +83,17 @@ def factorize(values: Any) -> Factorized:
         check_text([error.object], _WHAT)
         raise
     return _sorted_levels(codes, list(uniques))
+
+
+def factorized_or_none(values: Any) -> Factorized | None:
+    """Do the same as :func:`factorize`, but return None for a column of lists or other objects.
+
+    For checks of all columns of X, which may hold what is neither a number nor a text.
+    """
+    try:
+        return factorize(values)
+    except (TypeError, ValueError):  # a value has no hash, or is text that cannot be encoded
+        return None
 
 
 def _factorize_integers(array: NDArray[Any]) -> Factorized | None:

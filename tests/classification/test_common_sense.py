@@ -23,7 +23,12 @@ def people(n, seed, shift, share=0.7):
     rng = generator(seed)
     groups = rng.choice(["a", "b"], n, p=[share, 1 - share])
     X = rng.normal(size=(n, 2)) + 0.7 * (groups == "a")[:, None]
-    return X, (X.sum(axis=1) + 2 * rng.normal(size=n) > shift).astype(int), groups
+    merit = X.sum(axis=1) + 2 * rng.normal(size=n)
+    y = (merit > shift).astype(int)
+    for group in "ab":  # each group has both classes, without which a rate is undefined
+        own = np.flatnonzero(groups == group)
+        y[own[merit[own].argmax()]], y[own[merit[own].argmin()]] = 1, 0
+    return X, y, groups
 
 
 def accuracy_within(model, X, y, groups):

@@ -644,6 +644,18 @@ def test_a_report_is_written_as_a_whole_or_not_at_all(file, tmp_path):
     assert set(tmp_path.iterdir()) == {file, *outs}
 
 
+def test_names_that_the_encoding_of_a_pipe_lacks_are_escaped(frame, tmp_path):
+    path = tmp_path / "towns.csv"
+    frame.assign(sex=frame["sex"].map({"f": "\u0141\u00f3d\u017a", "m": "Br\u00fcnn"})).to_csv(path)
+    command = [sys.executable, "-m", "skfair", "audit", str(path), *USUAL, "--sensitive", "sex"]
+    own = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    told = subprocess.run(command, capture_output=True, encoding="cp1252", check=False, env=own)
+    assert told.returncode == 0
+    assert re.search(
+        r"selection rate .* \(\\u0141\u00f3d\\u017a\) against .* \(Br\u00fcnn\)", told.stdout
+    )
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="no pipes")
 def test_a_closed_pipe_ends_the_command_without_a_word(file):
     command = [sys.executable, "-m", "skfair", "audit", str(file), *USUAL, "--sensitive", "sex"]
