@@ -224,6 +224,8 @@ class SensitiveFeaturesMixin(NamedArguments):
     _learns_without_group: ClassVar[bool] = False  # whether it takes Sensitive(missing="loss")
     # Whether ``fit`` warns about columns that tell the group, unless the estimator is group-aware
     _names_group_columns: ClassVar[bool] = True
+    # Whether ``constraint`` may be a cap, which limits a single group, too
+    _takes_caps: ClassVar[bool] = False
 
     sensitive: SensitiveLike
     n_features_in_: int

@@ -27,7 +27,7 @@ from skfair.read import read_features
 from skfair.utils.availability import available_if
 from skfair.utils.docs import documented
 from skfair.utils.other_names import other_names
-from skfair.utils.routing import fit_arguments
+from skfair.utils.routing import fit_arguments, refuse_misspelt
 
 __all__ = ["Reweighing"]
 
@@ -150,6 +150,7 @@ class Reweighing(
             Further arguments of ``estimator.fit``. With metadata routing enabled, these are the
             ones that ``estimator`` has requested.
         """
+        refuse_misspelt(self, self._inner(), fit_params)
         others: dict[str, Any] = {"sensitive_features": sensitive_features}
         _, data = read_for_wrapped(self, X, y, sample_weight=sample_weight, **others)
         self._keep(data.reading)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -28,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import config_context
+from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import (
     _check_y,
@@ -41,7 +43,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from skfair._typing import ColumnLike, ColumnsLike, IntArray, MatrixLike
+from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
 from skfair.exceptions import MissingGroupsWarning, RepeatedRowsWarning
 from skfair.groups.attributes import check_aligned, check_alignment, read_columns, take_rows
@@ -113,7 +115,7 @@ def read_rows(
     sample_weight: ColumnLike | None = None,
     units: ColumnLike | None = None,  # the unit of each row
     supervised: bool = True,  # whether y is checked, and compared with the columns
-    needs_groups: bool = True,  # whether there is a warning if no sensitive features are passed
+    needs_groups: bool = True,  # whether there is a warning if there are not two groups
     **check_params: Any,  # options of scikit-learn's checks of X and y, such as ROW_CHECKS
 ) -> TrainingData:
     """Return all rows that ``fit`` got, checked: in memory, or in partitions if X is in Dask.
@@ -128,6 +130,8 @@ def read_rows(
     used, rows = read(estimator, passed, supervised, check_params)
     n_samples = _num_samples(rows.X)
     weights = None if rows.sample_weight is None else check_weights(rows.sample_weight, n_samples)
+    if weights is not None and supervised and is_classifier(estimator):
+        _check_weighted(rows.y, weights)
     strata = None
     if rows.control_features is not None:
         strata = read_strata(rows.control_features, n_samples=n_samples)
@@ -137,6 +141,8 @@ def read_rows(
     groups = _encode_groups(estimator, n_samples, rows.sensitive_features)
     data = TrainingData.of(rows.X, rows.y, weights, groups, strata, together)
     data.groups.warn_small()
+    if needs_groups and not estimator._takes_caps:  # others warn when they know their constraints
+        data.groups.warn_single()
     if supervised and n_samples >= _FEWEST_COMPARED:
         _warn_of_columns(estimator, rows, used["model_features_"], groups)
     n_units = None if together is None else together.n_units
@@ -147,6 +153,19 @@ def read_rows(
         "_n_rows": (n_samples, n_units, n_without),
     }
     return replace(data, reading=used | of_groups)
+
+
+def _check_weighted(y: Any, weights: FloatArray) -> None:
+    """Raise if all rows of a class have weight 0, which would leave a fit of the other classes."""
+    codes, levels = factorize(np.asarray(y))
+    empty = [
+        levels[i] for i in np.flatnonzero(np.bincount(codes[codes >= 0], weights[codes >= 0]) == 0)
+    ]
+    if empty:
+        raise ValueError(
+            f"All rows with y={listed(empty)} have sample_weight 0, so the fit would learn nothing "
+            "of this class. Give them a weight, or drop these rows."
+        )
 
 
 def _refuse_clashes(estimator: SensitiveFeaturesMixin, passed: _Columns, is_parted: bool) -> None:
@@ -175,6 +194,7 @@ def _read_in_memory(
     X, asked = passed.X, estimator._sensitive
     refuse_lazy(estimator, *passed)
     check_aligned(**{name: own for name, own in passed._asdict().items() if name != "y"})
+    _refuse_equal_names(X)
     used = columns_of_model(X, asked, _get_feature_names(X))  # raises for names that are not texts
     inside = {}
     if asked.columns is not None:
@@ -184,6 +204,17 @@ def _read_in_memory(
     if asked.control_features is not None:
         inside["control_features"] = take_columns(X, asked.control_features, "control_features")
     return used, passed._replace(X=of_model, y=y, **inside)
+
+
+def _refuse_equal_names(X: Any) -> None:
+    """Raise if two columns of a frame have the same name, of which sklearn's error says little."""
+    counts = Counter(X.columns) if hasattr(X, "iloc") and hasattr(X, "columns") else {}
+    repeated = [name for name, count in counts.items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"X has several columns with the name {listed(repeated)}. Give each column a name of "
+            "its own, or keep the first ones: X.loc[:, ~X.columns.duplicated()]."
+        )
 
 
 def _read_partitions(
@@ -492,11 +523,27 @@ def read_features(estimator: SensitiveFeaturesMixin, X: MatrixLike, **check_para
         X = _columns_by_name(estimator, X)
     with config_context(array_api_dispatch=False):
         if estimator._model_positions is None:
-            return validate_data(estimator, X, reset=False, **check_params)
+            rows = validate_data(estimator, X, reset=False, **check_params)
+            return _with_names(estimator, rows, check_params)
         if not _lacks_groups(estimator, X):
             validate_data(estimator, X, reset=False, skip_check_array=True)
             X = keep_columns(X, estimator._model_positions)
-        return _check_rows(estimator, X, None, False, check_params)[0]
+        rows = _check_rows(estimator, X, None, False, check_params)[0]
+        return _with_names(estimator, rows, check_params)
+
+
+def _with_names(estimator: SensitiveFeaturesMixin, rows: Any, check_params: dict[str, Any]) -> Any:
+    """Return an array for estimators inside this one with the names of the columns of the fit.
+
+    If the fit got names and the new rows have none, ``validate_data`` has warned already, and the
+    models of all folds would do so again.
+    """
+    is_for_others = check_params.get("skip_check_array") and isinstance(rows, np.ndarray)
+    if not is_for_others or rows.ndim != 2 or not hasattr(estimator, "feature_names_in_"):
+        return rows
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=estimator.model_features_)
 
 
 def read_part(

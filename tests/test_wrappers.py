@@ -34,7 +34,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from skfair import Sensitive, classification, cluster, preprocessing, regression
+from skfair import Sensitive, classification, cluster, preprocessing, ranking, regression
 from skfair.metrics import demographic_parity_difference, get_scorer, group_auc_gap
 from tests.families import by_families
 from tests.public import discover_estimators
@@ -359,3 +359,61 @@ def test_errors_name_the_columns_that_hold_dates():
         with pytest.raises(TypeError) as caught:
             clone(model).fit(table, np.arange(60) % 3 % 2, sensitive_features=groups)
         assert "dates or times in 'since'" in " ".join(caught.value.__notes__)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_array_after_a_frame_is_warned_of_once(name, recwarn):
+    """Not once for the model of each fold, and predictions are those of the frame."""
+    rng = generator(0)
+    rows = pd.DataFrame(rng.normal(size=(200, 2)), columns=["a", "b"])
+    y = (rows["a"] + rng.logistic(size=200) > 0).astype(int)
+    sex = rng.choice(["f", "m"], 200)
+    model = clone(MODELS[name]).fit(rows, y, sensitive_features=sex)
+    given = {"sensitive_features": sex} if name in NEED_GROUPS else {}
+    expected = model.predict(rows, **given)
+    recwarn.clear()
+    found = model.predict(rows.to_numpy(), **given)
+    (message,) = [str(w.message) for w in recwarn]
+    assert f"names, but {type(model).__name__} was fitted with" in message
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", [*MODELS, "front", "graph", "lists"])
+def test_a_single_group_is_said_once_by_all(name, recwarn):
+    rng = generator(0)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] + rng.logistic(size=200) > 0).astype(int)
+    for group in (["f"] * 200, [True] * 100 + [1] * 100):
+        model, given = MODELS.get(name), {}
+        if name == "front":
+            model = cluster.ParetoFairKMeans(3, random_state=0)
+        elif name == "graph":
+            model = cluster.FairSpectralClustering(3, random_state=0)
+        elif name == "lists":
+            model, given = ranking.FairRanker(), {"query_id": np.arange(200) // 10}
+        clone(model).fit(X, y, sensitive_features=np.array(group, object), **given)
+        said = [str(w.message) for w in recwarn if "single group" in str(w.message)]
+        assert len(said) == 1
+        assert "no limit between groups is active" in said[0]
+        recwarn.clear()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_no_fit_can_use_is_said_in_its_own_words(name):
+    rng = generator(0)
+    X, sex = rng.normal(size=(200, 2)), rng.choice(["f", "m"], 200)
+    y, model = (X[:, 0] + rng.logistic(size=200) > 0).astype(int), clone(MODELS[name])
+    twice = pd.DataFrame(X, columns=["x", "x"])
+    with pytest.raises(ValueError, match="several columns with the name 'x'.*duplicated"):
+        model.fit(twice, y, sensitive_features=sex)
+    twice = twice.loc[:, ~twice.columns.duplicated()]  # the remedy
+    assert clone(model).fit(twice, y, sensitive_features=sex).feature_names_in_.tolist() == ["x"]
+    with pytest.raises(ValueError, match="too large to be squared and added. Divide all of it"):
+        model.fit(X, y, sensitive_features=sex, sample_weight=np.full(200, 1e300))
+    with pytest.raises(TypeError, match=r"fit.* 'sensitive_feature'. Did you mean 'sensitive_fea"):
+        model.fit(X, y, sensitive_feature=sex)
+    with pytest.raises(TypeError, match="'groups'. Sensitive attributes are passed as sensitive_"):
+        model.fit(X, y, groups=sex)
+    if is_classifier(model):
+        with pytest.raises(ValueError, match=r"All rows with y=0 have sample_weight 0"):
+            model.fit(X, y, sensitive_features=sex, sample_weight=1.0 * y)

@@ -272,6 +272,7 @@ class FairDecisionClassifier(
 
     _reads_probabilities = True
     _learns_without_group = True
+    _takes_caps = True
     _takes_partitions = True
     _decider: Decider
     estimators_: list[Any]

@@ -46,7 +46,7 @@ from skfair.read import ROW_CHECKS, read_features, read_groups, read_rows
 from skfair.utils.docs import documented
 from skfair.utils.pieces import ROWS
 from skfair.utils.rounding import TINY
-from skfair.utils.routing import fit_arguments, router_to
+from skfair.utils.routing import fit_arguments, refuse_misspelt, router_to
 from skfair.utils.text import listed
 from skfair.utils.threads import one_thread_if_few, over_blocks
 from skfair.utils.warn import warn_user
@@ -244,6 +244,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         self : FairAssignment
             The fitted estimator.
         """
+        refuse_misspelt(self, self._inner(), fit_params)
         data = read_rows(
             self,
             X,

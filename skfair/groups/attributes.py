@@ -50,7 +50,17 @@ MAX_NUMERIC_LEVELS = 50
 # More levels than this in any attribute mean an identifier.
 MAX_LEVELS = 1000
 # Names of groups that mostly mean missing values: texts and codes that files and libraries write.
-_MISSING_NAMES = {"", "nan", "none", "null", "<na>", "nat", "unknown", "-999"}
+_MISSING_NAMES = {
+    *("", "nan", "none", "null", "<na>", "nat", "na", "n/a", "n.a.", "#n/a"),
+    *("unknown", "missing", "?", "-", "--", ".", "-999"),
+}
+# Negative codes of missing values, which may be levels of a scale too, and positive ones, which may
+# be counts, ages or codes of groups; see _missing_codes.
+_NEGATIVE_CODES, _POSITIVE_CODES = {"-1", "-9", "-99"}, ("9", "99", "999", "9999")
+# A positive code for missing values stands apart from the other codes by at least this difference.
+# Census codes of race are 1 to 6 and 9. Counts and ages have no such gap, or more values than
+# _MOST_CODES.
+_APART, _MOST_CODES = 3, 10
 # Types without a pandas index. For these check_alignment returns before it imports pandas.
 _WITHOUT_INDEX = (np.ndarray, type(None))
 
@@ -194,12 +204,13 @@ def check_missing(
             f"{factorized.codes.size} rows. Drop these rows, or impute them.{remedy}"
         )
     if n_missing:
-        kept = "keep them in the loss of a model (Sensitive(missing='loss')), " * (
-            role is SENSITIVE
-        )
+        others = (
+            "list them apart in an audit (unknown=numpy.nan), keep them in the loss of a model "
+            "(Sensitive(missing='loss')), "
+        ) * (role is SENSITIVE)
         raise ValueError(
             f"{role.attribute} {name!r} has {plural(n_missing, 'missing value')} in "
-            f"{factorized.codes.size} rows. Drop these rows, impute them, {kept}or make them a "
+            f"{factorized.codes.size} rows. Drop these rows, impute them, {others}or make them a "
             f"{role.level} of their own: pandas.Series(column, dtype=object).fillna('not stated')."
         )
 
@@ -270,11 +281,9 @@ def warn_levels(
 def _warn_missing_names(levels: Collection[object], name: str, unknown: Collection[str]) -> None:
     """Warn if some, but not all, of the groups have names that missing values often have."""
     texts = {level: str(level).strip().casefold().removesuffix(".0") for level in levels}
-    # -1 counts as a code for missing values, unless other numbers are negative, too, or the levels
-    # are only -1 and 1.
-    negative = {text for text in texts.values() if re.fullmatch(r"-\d.*", text)} - _MISSING_NAMES
-    is_code = negative == {"-1"} and set(texts.values()) != {"-1", "1"}
-    names = _MISSING_NAMES | {"-1"} if is_code else _MISSING_NAMES
+    names = _MISSING_NAMES | _missing_codes(set(texts.values()) - _MISSING_NAMES)
+    if "+" in texts.values():  # blood groups
+        names -= {"-"}
     like_missing = [level for level, text in texts.items() if text in names]
     doubtful = [level for level in like_missing if str(level) not in unknown]
     if doubtful and len(like_missing) < len(texts):
@@ -288,18 +297,47 @@ def _warn_missing_names(levels: Collection[object], name: str, unknown: Collecti
         )
 
 
+def _missing_codes(texts: set[str]) -> set[str]:
+    """Return the texts that are codes of missing values, such as -9, and 9 beside 0 and 1.
+
+    Negative ones are codes unless other numbers are negative, too, or the levels are only -1 and 1.
+    Positive ones are codes beside words, or if they stand apart from a few small codes.
+    """
+    numbers = {text: float(text) for text in texts if re.fullmatch(r"-?\d+(\.\d+)?", text)}
+    negative = {text for text, number in numbers.items() if number < 0}
+    are_codes = negative <= _NEGATIVE_CODES and texts != {"-1", "1"}
+    found = set(negative) if are_codes else set()
+    others = sorted(
+        number for text, number in numbers.items() if text not in {*found, *_POSITIVE_CODES}
+    )
+    for code in _POSITIVE_CODES:
+        if code not in numbers:
+            continue
+        are_small = bool(others) and 0 <= others[0] <= 1 and others[-1] <= 2 * len(others)
+        is_apart = are_small and len(others) <= _MOST_CODES and float(code) - others[-1] >= _APART
+        if is_apart or (not others and texts - numbers.keys()):
+            found.add(code)
+        else:
+            others = sorted([*others, float(code)])
+    return found
+
+
 def _warn_spelling(levels: Iterable[object], name: str, role: Role) -> None:
-    """Warn if levels of an attribute differ only in case or in spaces around them."""
-    alike: dict[str, list[str]] = {}
+    """Warn if levels of an attribute differ only in case, in spaces around them, or in type.
+
+    A column that was read in pieces may have the number 1 in one and the text "1" in another.
+    """
+    alike: dict[str, list[object]] = {}
     for level in levels:
-        if isinstance(level, str):
-            alike.setdefault(level.strip().casefold(), []).append(level)
+        is_whole = isinstance(level, float) and level.is_integer()
+        text = str(int(cast(float, level)) if is_whole else level)
+        alike.setdefault(text.strip().casefold(), []).append(level)
     doubtful = [spellings for spellings in alike.values() if len(spellings) > 1]
     if doubtful:
         warn_user(
-            f"{role.attribute} {name!r} has levels that differ only in case or spaces, "
+            f"{role.attribute} {name!r} has levels that differ only in case, spaces or type, "
             f"{' and '.join(map(listed, doubtful[:3]))}. Each counts as a {role.level} of its own. "
-            "If they are the same, give them one spelling."
+            "If they are the same, give them one spelling and type."
         )
 
 

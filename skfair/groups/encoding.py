@@ -234,10 +234,13 @@ class GroupEncoding:
             "constraint that does not need this cell."
         )
 
-    def warn_single(self, consequence: str) -> None:
-        """Warn that there is nothing to compare, unless no groups were given (``one_group``)."""
-        if self.levels.attributes:
-            warn_user(f"sensitive_features has a single group, {self.names[0]!r}, so {consequence}")
+    def warn_single(self) -> None:
+        """Warn if there is nothing to compare, unless no groups were given (``one_group``)."""
+        if self.is_vacuous and self.levels.attributes:
+            warn_user(
+                f"sensitive_features has a single group, {listed(self.names)}, so there is nothing "
+                "to compare, and no limit between groups is active. Pass the rows of all groups."
+            )
 
     def warn_small(self) -> None:
         """Warn once, naming all groups with fewer than ``MIN_GROUP_SIZE`` rows."""

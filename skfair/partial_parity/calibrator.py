@@ -242,6 +242,7 @@ class PartialParityCalibrator(
         self : PartialParityCalibrator
             The fitted calibrator.
         """
+        refuse_misspelt(self, self._inner(), fit_params)
         self.cv = wrapped_scores.kept_folds(self.cv)
         metadata: Any = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
         limits = self.constraint, self.interval, self.scale, self.max_disparity
@@ -254,7 +255,6 @@ class PartialParityCalibrator(
         table, (X, data) = X, read_for_wrapped(self, X, y, units, **metadata)
         self._keep(data.reading)
         classes = classes_to_map(data.y, data.groups, self.constraint, self.interval)
-        refuse_misspelt(self, self._inner(), fit_params)
         check_unseen(self, data)
         if self.certificate is not None and not data.groups.is_vacuous:
             wrapped_scores.refuse_folds_of_rows(

@@ -337,8 +337,6 @@ def promise_of_fit(
     promise = Promise(within, interval, scale == "ccdf", limit, *known)
     promise.check_nonempty(classes.tolist())
     _check_interval(promise)
-    if promise.is_vacuous:
-        groups.warn_single("no constraint is active.")
     if not isinstance(limit, Mapping):
         return replace(promise, limit=_allowed_by_rows(promise, "max_disparity"))
     allowed: dict[str, float | None] = dict.fromkeys(groups.levels.attributes)

@@ -27,8 +27,9 @@ CLEAR_LABELS = ({0, 1}, {-1, 1})
 # A limit on a difference of rates that is larger than this was probably meant as a ratio. The usual
 # ratios are 0.8 and 0.9, and the usual limits on a difference are at most 0.2.
 LOOSE = 0.5
-# If all weights are smaller than this, 1 / (their sum) may overflow.
-_SMALLEST = 1e-290
+# If all weights are smaller than the first, 1 / (their sum) may overflow, and if one is larger than
+# the second, so may the sum of squared weights.
+_SMALLEST, _LARGEST = 1e-290, 1e140
 
 
 def one_dimensional(
@@ -226,6 +227,11 @@ def check_weights(values: Any, n_samples: int, *, are_all: bool = True) -> Float
     if 0 < largest < _SMALLEST:
         raise ValueError(
             f"sample_weight is at most {largest:g}, too small to be divided by. Multiply all of "
+            "it by the same number."
+        )
+    if largest > _LARGEST:
+        raise ValueError(
+            f"sample_weight is up to {largest:g}, too large to be squared and added. Divide all of "
             "it by the same number."
         )
     return weights

@@ -330,7 +330,7 @@ def test_a_cap_on_the_loss_holds_for_a_single_group(people):
 def test_beside_a_cap_a_comparison_of_a_single_group_is_said_to_do_nothing(people, estimator):
     X, y, _ = people
     model = estimator(constraint=["demographic_parity", "bounded_selection_rate"])
-    with pytest.warns(UserWarning, match="single group, 'a', so no constraint that compares"):
+    with pytest.warns(UserWarning, match="single group, 'a', so there is nothing"):
         model.fit(X, y, sensitive_features=["a"] * len(y))
     assert list(model.train_disparities_) == ["BoundedSelectionRate"]
     assert 0 < model.train_disparity_ <= 0.05 + 1e-9

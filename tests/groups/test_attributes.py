@@ -11,11 +11,13 @@ from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifi
 from skfair.cluster import FairAssignment
 from skfair.groups.encoding import encode_groups
 from skfair.preprocessing import Reweighing
+from skfair.report import audit
 from tests.families import by_families
 from tests.seeds import generator
 
 ASKED = "stand for missing values?"
 NAMES = ["nan", "NaN", "", " ", "None", "unknown", "Unknown", "NaT", "<NA>", "null", "-999", "-1"]
+NAMES += ["?", "NA", "N/A", "n/a", "-", ".", "missing", "Missing", "9", "99", "999", "-9"]
 
 
 def asked_by(call):
@@ -53,11 +55,32 @@ def test_each_way_to_read_groups_asks_once(name):
     assert "has the group 'nan' among others" in question
 
 
-@pytest.mark.parametrize("odd", [*NAMES, -999, -1])
+@pytest.mark.parametrize("odd", [*NAMES, -999, -1, 9, 99, 999, -9, 9.0])
 def test_every_such_name_is_asked_about(odd):
-    groups = [0, 1, odd] if isinstance(odd, int) else ["0", "1", odd]
-    (question,) = asked_by(lambda: encode_groups(groups))
-    assert repr(odd) in question
+    is_number = not isinstance(odd, str)
+    for others in ([0, 1], [1, 2, 3, 4, 5]) if is_number else (["0", "1"], ["f", "m"]):
+        (question,) = asked_by(lambda groups=[*others, odd]: encode_groups(groups))
+        assert repr(odd) in question
+    assert asked_by(lambda: encode_groups([odd, odd])) == []
+
+
+def test_the_remedies_for_missing_groups_run():
+    """The error of an audit names ``unknown=``, and the question the level to pass to it."""
+    rng = generator(0)
+    sex = rng.choice(np.array(["f", "m"], object), 600)
+    y = rng.integers(0, 2, 600)
+    known = np.arange(600) >= 90
+    lacking = np.where(known, sex, None)
+    with pytest.raises(ValueError, match=r"in an audit \(unknown=numpy.nan\)"):
+        audit(y, y, sensitive_features=lacking)
+    apart = audit(y, y, sensitive_features=lacking, unknown=np.nan)
+    named = np.where(known, sex, "?")
+    (question,) = asked_by(lambda: audit(y, y, sensitive_features=named))
+    assert "pass unknown='?'" in question
+    assert asked_by(lambda: audit(y, y, sensitive_features=named, unknown="?")) == []
+    alone = audit(y[known], y[known], sensitive_features=sex[known])
+    for page in (apart, audit(y, y, sensitive_features=named, unknown="?")):
+        assert page.gaps["value"].equals(alone.gaps["value"])
 
 
 @pytest.mark.parametrize(
@@ -72,6 +95,15 @@ def test_every_such_name_is_asked_about(odd):
         ["Nancy", "-10", "none of these"],
         [0, 1, 2],
         [0.5, 1.5],
+        [1, 2, 3, 4, 5, 6, 7, 8, 9],  # codes, of which 9 is one
+        ["7", "8", "9", "10", "11"],  # grades of a school
+        [0, 10, 20, 30, 40, 99],  # ages
+        [*range(18, 60), 99],
+        [8, 9],
+        [98, 99, 100],
+        ["K", "7", "8", "9"],
+        ["+", "-"],
+        [*range(12), 99],  # many codes
     ],
 )
 def test_others_are_not(levels):

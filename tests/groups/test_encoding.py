@@ -197,7 +197,8 @@ def test_a_declared_category_without_rows_is_named(empty, is_lazy):
 
 
 def test_levels_of_mixed_types_stay_apart():
-    encoding = encode_groups(np.array([1, "1", 2.5, "x", 1], dtype=object))
+    with pytest.warns(UserWarning, match="case, spaces or type"):
+        encoding = encode_groups(np.array([1, "1", 2.5, "x", 1], dtype=object))
     assert len(set(encoding.names)) == encoding.n_groups == 4
     assert encoding.levels.number("1") != encoding.levels.number(1)
     assert encoding.counts[encoding.levels.number(1)] == 2
@@ -269,6 +270,13 @@ BAD = [
     (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "two columns of the same name"),
     (["Male", "male", "f"] * 40, UserWarning, "differ only in case.*'[Mm]ale'"),
     (["Male", "Male ", "f"] * 40, UserWarning, "differ only in case.*'[Mm]ale'"),
+    (([1, 2, "1", "2"]) * 40, UserWarning, "case, spaces or type, (1, '1'|'1', 1) and "),
+    (([1.0, 2.0, "1", "x"]) * 40, UserWarning, "case, spaces or type, (1.0, '1'|'1', 1.0)\\."),
+    (
+        ([True, False, "True"]) * 40,
+        UserWarning,
+        "case, spaces or type, (True, 'True'|'True', True)",
+    ),
 ]
 
 
@@ -315,7 +323,7 @@ test_bad_groups_are_refused_with_advice = messages(
 )
 
 
-@pytest.mark.parametrize("levels", [["male", "f"], [1, "1"], ["a b", "ab"], [1.0, 2.0]])
+@pytest.mark.parametrize("levels", [["male", "f"], [1, "2"], ["a b", "ab"], [1.0, 2.0]])
 def test_other_levels_are_no_spellings_of_each_other(levels):
     assert encode_groups(levels * 40).n_groups == 2  # and no warning
 

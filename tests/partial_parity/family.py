@@ -114,7 +114,7 @@ WARNINGS = [
     ("PartialParityClassifier was fitted without", lambda: CLASSIFIER((0.1, 0.6)).fit(X, Y)),
     ("PartialParityCalibrator was fitted without", lambda: CALIBRATOR().fit(X, Y)),
     (
-        "single group, 'all', so no constraint",
+        "single group, 'all', so there is nothing",
         lambda: CLASSIFIER((0.1, 0.6)).fit(X, Y, **ALONE),
     ),
     ("smallest reached is", lambda: CLASSIFIER((0.1, 0.6), max_iter=1).fit(X, Y, **BY_SEX)),

@@ -79,9 +79,9 @@ CALLS = [
     ("of fewer than 30", lambda: routed(lambda: search(pipeline(ERM())).fit(X, Y, **BY_FEW))),
     ("of fewer than 30", lambda: ERM().partial_fit(X, Y, **BY_FEW)),
     ("of fewer than 30", lambda: encode_groups(FEW).warn_small()),
-    ("single group, 'all', so no constraint", lambda: ERM().fit(X, Y, **ALONE)),
+    ("single group, 'all', so there is nothing", lambda: ERM().fit(X, Y, **ALONE)),
     (
-        "single group, 'all', so no constraint",
+        "single group, 'all', so there is nothing",
         lambda: pipeline(ERM()).fit(X, Y, **{f"{STEP}__sensitive_features": ["all"] * N}),
     ),
     ("smallest reached is", lambda: ERM("bounded_group_loss", 0.01).fit(X, Y, **BY_SEX)),

@@ -499,8 +499,6 @@ def bind(model: FairKMeans, data: TrainingData, solver: ClusteringSolver) -> Con
         )
         min_balance = None
     check_suits(solver, data, min_balance, model.share_bounds, model.size_bounds)
-    if groups.is_vacuous and model.size_bounds is None:
-        groups.warn_single("no limit is active and this is plain k-means.")
     limits = min_balance, *limits_of(model)[1:]
     constraints = representation_constraints(groups, model.n_clusters, limits, data.sample_weight)
     check_enough(groups.n_samples, model.n_clusters)

@@ -79,16 +79,15 @@ def active_constraints(
     With a single group only caps limit something: they bound a rate or loss itself and compare no
     groups. If constraints differ in their limits alone, only the tightest one is returned.
     """
-    groups = data.groups
     constraints = make_constraints(constraint, task)
     limit = limit_for(constraint, limit)
     if len(constraints) > 1:
         constraints = tightest(constraints, limit)
     asked = constraints
-    if groups.is_vacuous:
+    if data.groups.is_vacuous:
         constraints = [constraint for constraint in asked if constraint.compared().is_cap]
     if len(constraints) < len(asked):
-        groups.warn_single("no constraint that compares groups is active.")
+        data.groups.warn_single()
     uses_strata = any(constraint.within_strata for constraint in constraints)
     if constraints and data.strata is not None and not uses_strata:
         warn_user(

@@ -89,6 +89,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
 
     _reads_probabilities = True
     _learns_without_group = True
+    _takes_caps = True
     alpha: float | None
     fit_intercept: bool
     loss: LossChoice

@@ -83,7 +83,7 @@ WARNINGS = [
     ("FairKMeans was fitted without", lambda: MODEL.fit_predict(X)),
     ("ParetoFairKMeans was fitted without", lambda: FRONT.fit(X)),
     ("1 group of fewer than 30 rows", lambda: FairKMeans(3).fit_predict(X, sensitive_features=FEW)),
-    ("so no limit is active", lambda: MODEL.fit(X, sensitive_features=["all"] * 240)),
+    ("so there is nothing to compare", lambda: MODEL.fit(X, sensitive_features=["all"] * 240)),
     (
         "centres still move",
         lambda: FairKMeans(3, max_iter=1, tol=0).fit(X, sensitive_features=SEX),
