@@ -42,9 +42,9 @@ from skfair.report.command_audit import check_options, label_of, read_data, tabl
 from skfair.report.files import TableFile, decimal_of
 from skfair.utils.factorize import factorize
 from skfair.utils.files import replacing
-from skfair.utils.text import visible
+from skfair.utils.text import listed, visible
 from skfair.utils.validation import check_limit, check_positive, check_scores
-from skfair.utils.warn import unwanted
+from skfair.utils.warn import unwanted, warn_user
 
 # The share of rows that judge models. A quarter would make intervals 1.4 times as wide, and
 # three quarters would leave half as many rows to fit the models to.
@@ -147,9 +147,10 @@ def run_decide(options: argparse.Namespace) -> int:
             f"{name} is about a page that was made in Python, so no command can fit its model "
             "again. Decide with the model itself: path.estimators[k].predict(X)."
         )
-    out, rows_file = Path(options.out), Path(options.file)
-    if out.exists() and rows_file.exists() and out.samefile(rows_file):
-        raise ValueError(f"--out {options.out!r} is the file of the rows. Name another one.")
+    out = Path(options.out)
+    for file, whose in ((options.file, "rows"), (options.fitted_on, "rows of the fit")):
+        if out.exists() and Path(file).exists() and out.samefile(file):
+            raise ValueError(f"--out {options.out!r} is the file of the {whose}. Name another one.")
     fitted = argparse.Namespace(**memo["command"] | {"file": options.fitted_on})
     fitted.block_rows = options.block_rows
     sample = _read(fitted)
@@ -361,6 +362,8 @@ def _new_rows(
                 f"Column {name!r} has {_first_word(frame[name])!r}, but only numbers in the file "
                 "that the model was fitted to."
             )
+    for name in sample.words.keys() - {fitted.score}:
+        _warn_of_words(frame[name], sample.words[name])
     rows: dict[str, Any] = {"X": _numbers(frame[list(names)], sample.words, fitted.score)}
     if fitted.group_aware:
         rows["sensitive_features"] = frame[table.groups]
@@ -371,6 +374,19 @@ def _new_rows(
             "decisions are written to a column of this name."
         )
     return rows, every
+
+
+def _warn_of_words(values: pd.Series, known: dict[str, int]) -> None:
+    """Count the rows with words that the fit did not know, which are decided as missing."""
+    texts = values[values.notna()].map(str)
+    new = texts[~texts.isin(list(known))]
+    if len(new):
+        warn_user(
+            f"Column {values.name!r} has words that the fit did not know, {listed(new.unique())}, in "
+            f"{len(new):,} of {len(values):,} rows. They count as missing there, which may change "
+            f"decisions. If they are other spellings, write them as in the file of the fit: "
+            f"{listed(known)}."
+        )
 
 
 def _first_word(values: Iterable[Any]) -> Any:

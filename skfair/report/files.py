@@ -223,7 +223,7 @@ class TableFile(NamedTuple):
         return "," if has_comma and not has_point else "."
 
     def _check_widths(self, n_names: int) -> None:
-        """Raise if rows end with separators that the first line lacks.
+        """Raise if rows have more values than the first line has names, unless R wrote them.
 
         If rows have one value more than there are names, pandas reads the first value as the name
         of the row, as R writes it. With an empty value at the end, each value would be put under
@@ -231,6 +231,11 @@ class TableFile(NamedTuple):
         """
         rows = islice(self._texts(), 1, 1001)
         first = next(rows, [])
+        if len(first) > n_names + 1:
+            raise ValueError(
+                f"The first row of {self.path.name} has {len(first)} values, but its first line "
+                f"has {n_names} names. Give each column a name."
+            )
         if len(first) > n_names and not any(row[-1].strip() for row in (first, *rows) if row):
             raise ValueError(
                 f"Rows of {self.path.name} have more values than its first line has names, and the "
@@ -293,7 +298,10 @@ class TableFile(NamedTuple):
         return names + ([] if self.judged.units is None else [self.judged.units])
 
     def as_written(self) -> pd.DataFrame:
-        """Return all columns of the file as they stand in it, to which ``decide`` adds its own."""
+        """Return all columns of the file as they stand in it, to which ``decide`` adds its own.
+
+        Names of rows, as R writes them before the first column, are in the column "row.names".
+        """
         with self._explained():
             if self._kind == "parquet":
                 return _with_index(_parquet(self.path).read().to_pandas())
@@ -302,7 +310,9 @@ class TableFile(NamedTuple):
                 return pd.DataFrame(pd.read_excel(self.path, **options))
             separator, n_before = self._separator()
             dialect = {"sep": separator, "skiprows": n_before, "skipinitialspace": True}
-            return pd.DataFrame(self._read(**dialect, **options, index_col=False))
+            frame = pd.DataFrame(self._read(**dialect, **options))
+            has_names = len(frame) and not isinstance(frame.index, pd.RangeIndex)
+            return frame.reset_index(names="row.names") if has_names else frame
 
     def _groups(self, values: pd.Series, name: str, start: int) -> pd.Series:
         """Return the group of each row by one attribute: its text, or the name of its bin.

@@ -345,17 +345,26 @@ def test_german_numbers_are_read_or_the_option_is_named(chosen_from, tmp_path, c
         assert "--decimal ," in capsys.readouterr().err
 
 
+def as_csv(rows, path):
+    rows.to_csv(path, index=False)
+
+
+def as_r(rows, path):
+    """Write rows as R's write.table(sep=",") does: with names of rows, which have no name."""
+    path.write_text(rows.set_axis(range(1, len(rows) + 1)).to_csv().removeprefix(","))
+
+
 @pytest.fixture
 def decide(tmp_path, chosen_from):
     """Return what decides about new rows by the memo of a step, and reads the decisions."""
 
-    def run(step, new, *options, rows, fitted_on=None, code=0, limits="0.3,1"):
+    def run(step, new, *options, rows, fitted_on=None, code=0, limits="0.3,1", write=as_csv):
         data, *_ = chosen_from(*TODAY, *options, rows=rows, limits=limits)
         memo = data["memo"] | data["steps"][step]
         del memo["label"]
         memo |= {"date": "2026-12-01", "names": "A. Chair", "reasons": ""}
         (tmp_path / "decision.json").write_text(json.dumps(memo), encoding="utf-8")
-        new.to_csv(tmp_path / "new.csv", index=False)
+        write(new, tmp_path / "new.csv")
         (rows if fitted_on is None else fitted_on).to_csv(tmp_path / "loans.csv", index=False)
         files = {"--memo": "decision.json", "--fitted-on": "loans.csv", "--out": "decided.csv"}
         given = [text for option, name in files.items() for text in (option, str(tmp_path / name))]
@@ -382,6 +391,54 @@ def test_the_chosen_limit_is_put_into_force_and_its_gate_passes(decide, tmp_path
     assert (decided["decision"][high] == "granted").mean() > 0.5
     check = re.search(r"Check the limit: python -m skfair (.*)", capsys.readouterr().out)[1]
     assert main(shlex.split(check)) == 0
+
+
+@pytest.mark.parametrize("options", [["--group-aware"], ["--columns", "job"]])
+def test_a_file_of_r_is_decided_about_as_the_same_rows_of_pandas(decide, options):
+    rows, new = (lenders(seed, apart=0.1) for seed in (1, 2))
+    applicants = new.drop(columns=["paid", "granted"])
+    decided = decide(1, applicants, *options, rows=rows, limits="0.3")
+    of_r = decide(1, applicants, *options, rows=rows, limits="0.3", write=as_r)
+    assert of_r.pop("row.names").tolist() == [str(i + 1) for i in range(len(new))]
+    assert of_r.equals(decided)
+
+
+def test_rows_with_more_values_than_names_are_refused(decide, capsys):
+    def write(new, path):
+        head, *lines = new.to_csv(index=False).splitlines()
+        path.write_text("\n".join([head, *(f"1,2,{line}" for line in lines)]))
+
+    decide(1, lenders(2), *AWARE, rows=lenders(), code=2, write=write)
+    assert "Give each column a name" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("always:.*the fit did not know")
+def test_words_that_the_fit_did_not_know_are_counted(decide, capsys):
+    rows, new = (lenders(seed, apart=0.1) for seed in (1, 2))
+    options = ["--columns", "job"]
+    decide(1, new, *options, rows=rows, limits="0.3")
+    assert "did not know" not in capsys.readouterr().err
+    is_upper = np.arange(len(new)) % 4 == 0
+    renamed = new.assign(job=new["job"].where(~is_upper, new["job"].str.upper()))
+    decide(1, renamed, *options, rows=rows, limits="0.3")
+    told = capsys.readouterr().err
+    assert f"Column 'job' has words that the fit did not know, '{renamed['job'][0]}'" in told
+    assert f"in {is_upper.sum():,} of {len(new):,} rows" in told
+
+
+@pytest.mark.parametrize("taken", ["new.csv", "loans.csv"])
+def test_decisions_overwrite_neither_the_new_rows_nor_those_of_the_fit(
+    decide, tmp_path, capsys, taken
+):
+    decide(1, lenders(2), *AWARE, rows=lenders())
+    before = (tmp_path / taken).read_bytes()
+    given = ["--memo", str(tmp_path / "decision.json"), "--fitted-on", str(tmp_path / "loans.csv")]
+    link = tmp_path / "link.csv"
+    link.symlink_to(tmp_path / taken)
+    for out in (tmp_path / taken, link):
+        assert main(["decide", str(tmp_path / "new.csv"), *given, "--out", str(out)]) == 2
+        assert "Name another one" in capsys.readouterr().err
+        assert (tmp_path / taken).read_bytes() == before
 
 
 def test_new_rows_need_no_column_of_units(decide):

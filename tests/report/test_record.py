@@ -381,6 +381,11 @@ def _written(name, change=lambda frame: frame, *arguments, **options):
     return write
 
 
+def _with_row_names(frame, folder):
+    (folder / "other.csv").write_text(frame.to_csv().removeprefix(","))
+    return ["other.csv"]
+
+
 def _shuffled(key):
     return lambda frame: frame.iloc[generator(key).permutation(len(frame))]
 
@@ -426,6 +431,7 @@ INNOCENT = {
     "Latin-1": _written("other.csv", lambda f: f, "--encoding", "latin-1", encoding="latin-1"),
     "UTF-16": _written("other.csv", lambda f: f, "--encoding", "utf-16", encoding="utf-16"),
     "numbers with exponents": _written("other.csv", float_format="%.17e"),
+    "names of rows of R": _with_row_names,
 }
 
 
