@@ -16,7 +16,6 @@ columns that a user would hardly pass on purpose (``_warn_of_columns``).
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
 from collections.abc import Mapping
@@ -59,7 +58,13 @@ from skfair.groups.probabilities import GroupProbabilities, read_probabilities
 from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.sensitive import Sensitive
 from skfair.groups.strata import read_strata
-from skfair.groups.telling_columns import attribute_columns, names_people, warn_of_group_columns
+from skfair.groups.telling_columns import (
+    MOST_KINDS,
+    attribute_columns,
+    names_people,
+    said_people_of,
+    warn_of_group_columns,
+)
 from skfair.groups.training_data import TrainingData
 from skfair.utils.dask_collections import align, is_lazy, meta_of
 from skfair.utils.factorize import factorize, factorized_or_none
@@ -73,14 +78,6 @@ from skfair.utils.warn import is_unwanted, warn_user
 # chance (with a probability of a millionth for 20 draws of two values). In larger fits this many
 # rows are compared first, and all rows only if these agree.
 _FEWEST_COMPARED = 20
-# Names of columns that identify people, such as Person, patient_nbr and customerID, but not
-# income_per_person.
-_IS_ID = re.compile(
-    r"(^|(?<!per)[\W_\d]|(?<=[a-z])(?=[A-Z]))"
-    r"(?i:(id|person|patient|customer|applicant|household)([\W_]?(nbr|no|number))?)$"
-)
-# A column with at most this many values may describe kinds of people, and does not identify them.
-_MOST_LEVELS = 50
 # The check_params with which estimators that fit a model of their own call read_rows and
 # read_features.
 ROW_CHECKS: dict[str, Any] = {
@@ -392,14 +389,18 @@ def _warn_of_repeats(
             sampled = _safe_indexing(values, some)
             if np.unique(sampled).size == some.size:
                 continue
-        factorized = factorized_or_none(values)
-        if factorized is None or not _MOST_LEVELS < len(factorized.levels) <= n_rows / 2:
-            continue
-        said = f"the column {name} has {len(factorized.levels):,} values in {n_rows:,} rows"
-        if _IS_ID.search(name or ""):
+        said = said_people_of(name, values)
+        if said:
             seen.append(said)
-        elif place >= n_attributes and names_people(factorized.codes, known):
-            seen.append(f"{said}, and rows of the same value are of the same group")
+            continue
+        factorized = factorized_or_none(values)
+        if factorized is None or not MOST_KINDS < len(factorized.levels) <= n_rows / 2:
+            continue
+        if place >= n_attributes and names_people(factorized.codes, known):
+            seen.append(
+                f"the column {name} has {len(factorized.levels):,} values in {n_rows:,} rows, and "
+                "rows of the same value are of the same group"
+            )
     # The sum of three hashes (of X, y and groups) is equal for twins, and differs for other rows.
     hashes = [row_draws(part, None, k) for k, part in enumerate((rows, y[:, None], known))]
     _, first, counts = np.unique(sum(hashes), return_index=True, return_counts=True)
@@ -426,7 +427,7 @@ def _tell_apart(rows: Any, y: NDArray[Any], chosen: IntArray) -> bool:
         return True
     for column in [y, *(_safe_indexing(rows, j, axis=1) for j in range(rows.shape[1]))]:
         factorized = factorized_or_none(_safe_indexing(column, chosen))
-        if factorized and len(factorized.levels) > max(chosen.size / 2, _MOST_LEVELS):
+        if factorized and len(factorized.levels) > max(chosen.size / 2, MOST_KINDS):
             return True
     return False
 

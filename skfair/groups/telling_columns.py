@@ -13,7 +13,9 @@ share a group only by chance. ``read.py`` calls it before it warns about repeate
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from skfair._typing import ColumnsLike, IntArray
-from skfair.exceptions import GroupColumnWarning
+from skfair.exceptions import GroupColumnWarning, RepeatedRowsWarning
 from skfair.groups.attributes import Columns, read_columns
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.named_columns import is_sparse
@@ -47,6 +49,17 @@ _MOST_VALUES, _ROWS_OF_VALUE = 50, 10
 _FIRST = 500
 # The values of a column with fewer values per group may be finer groups, not people.
 _PEOPLE_OF_GROUP = 5
+# Names of columns that identify people, such as Person, patient_nbr and customerID, but not
+# income_per_person.
+_IS_ID = re.compile(
+    r"(^|(?<!per)[\W_\d]|(?<=[a-z])(?=[A-Z]))"
+    r"(?i:(id|person|patient|customer|applicant|household)([\W_]?(nbr|no|number))?)$"
+)
+# A column with at most this many values may describe kinds of people, and does not identify them.
+MOST_KINDS = 50
+# People repeat if at least this share of the rows have the value of an earlier row. A few rows may
+# have been written twice.
+_REPEATED = 0.02
 # names_people is False unless, by chance alone, at least this many of the rows that repeat a value
 # would be in another group.
 _ENOUGH = 100
@@ -100,6 +113,45 @@ def columns_that_tell(X: Any, names: NDArray[Any], attributes: Columns) -> dict[
             if _tells(_column(X, j), codes, _SHARE):
                 telling.setdefault(str(names[j]), attribute or "sensitive_features")
     return telling
+
+
+def said_people_of(name: str | None, values: Any) -> str:
+    """Say how many values a column has if its name is one of people, who repeat; "" if not."""
+    if not may_name_people(name):
+        return ""
+    factorized = factorized_or_none(values)
+    n_values = 0 if factorized is None else len(factorized.levels)
+    if not MOST_KINDS < n_values <= (1 - _REPEATED) * len(values):
+        return ""
+    return f"the column {name} has {n_values:,} values in {len(values):,} rows"
+
+
+def may_name_people(name: str | None) -> bool:
+    """Whether the name of a column is one of people, such as patient_id."""
+    return bool(_IS_ID.search(name or ""))
+
+
+def index_columns(*tables: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the name and the values of each level of the index of the first table with names."""
+    for table in tables:
+        index: Any = getattr(table, "index", None)
+        names = [name for name in getattr(index, "names", ()) if name is not None]
+        if names:
+            yield from ((name, index.get_level_values(name)) for name in names)
+            return
+
+
+def warn_of_people(columns: Iterable[tuple[Any, Any]]) -> None:
+    """Warn an audit without units of columns (name and values) that show that people repeat."""
+    said = {name: text for name, values in columns if (text := said_people_of(str(name), values))}
+    if said:
+        option = f"--units {quote(str(next(iter(said))))}"
+        warn_user(
+            f"Rows look as if people repeat ({listed_in([*said.values()])}). The audit takes every "
+            "row for another person, and is too sure where that is wrong: pass this column as "
+            f"units= ({option} in a shell). If all rows are different people, ignore this warning.",
+            RepeatedRowsWarning,
+        )
 
 
 def names_people(values: IntArray, groups: NDArray[Any]) -> bool:

@@ -23,20 +23,21 @@ import pandas as pd
 from sklearn.base import is_regressor
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
-from skfair.groups.attributes import check_aligned
+from skfair.groups.attributes import ROLES, check_aligned
 from skfair.groups.compared_groups import Reference
 from skfair.groups.decision_memo import Memo
 from skfair.groups.limits import changes_line
 from skfair.groups.named_columns import columns_of_blind
 from skfair.groups.record import Paths, several
 from skfair.groups.table import GroupTable
-from skfair.groups.telling_columns import warn_of_group_columns
+from skfair.groups.telling_columns import index_columns, warn_of_group_columns, warn_of_people
 from skfair.metrics.own_metrics import GroupMetric
 from skfair.report.checks import is_memo
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.own_measures import own_of, warn_of_unknown, with_own
 from skfair.report.pages import render
+from skfair.report.people import COUNTED, UnitsRule, check_units_rule, one_row_each
 from skfair.report.profile import profile_of, write_profile
 from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, survey_rows
 from skfair.report.record import Source, asked_checks, in_memory, write_audit
@@ -353,7 +354,8 @@ class Audit(AuditTables):
     def __repr__(self) -> str:
         verdicts = verdicts_of(self)
         warning = law_warning(law_of(self.preset, verdicts))
-        lines = [f"{self.title}: {self.size}", *verdicts, *([warning] if warning else [])]
+        counted = f" ({self.about[COUNTED]})" if COUNTED in self.about else ""
+        lines = [f"{self.title}: {self.size}{counted}", *verdicts, *([warning] if warning else [])]
         return "\n".join(map(visible, lines))
 
 
@@ -377,6 +379,7 @@ def audit(
     depth: int = 3,
     confidence: float = 0.95,
     preset: Preset | None = None,
+    units_rule: UnitsRule = "any",
     n_simulations: int = 500,
     unknown: ClassLabel | Sequence[Any] = None,
     min_group_size: float | None = None,
@@ -429,7 +432,7 @@ def audit(
         of persons. A person may have rows in several groups, or be one CV under several names. The
         differences between these groups then account for what they have in common. Without
         ``units``, every row is treated as a different person, which overstates the confidence if
-        people occur more than once.
+        people occur more than once. A preset counts each person once, see ``units_rule``.
     pos_label : label, default=None
         The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
         booleans. It is required for other labels, such as 1 and 2 or strings.
@@ -458,6 +461,11 @@ def audit(
         a control group (Equal Credit Opportunity Act). With "ll144", scores without predictions are
         compared by their median. Groups that the rule excludes are not compared anywhere in the
         audit.
+    units_rule : {"any", "last"}, default="any"
+        How a ``preset`` counts a person with several rows, who is named by ``units``. With "any", a
+        person is selected if any of their rows is, and with "last" if their last row is. The other
+        columns are those of the row that is counted. The first line of the printed audit says which
+        rule was used. Without a preset all rows are counted.
     n_simulations : int, default=500
         Number of simulated samples from which intervals, noise and p-values are computed. The
         smallest possible p-value is 1 divided by this number plus 1, so more simulations allow
@@ -528,11 +536,12 @@ def audit(
         min_group_size=min_group_size,
         suppress_below=suppress_below,
     )
+    check_units_rule(units_rule, preset, units)
     raw = RawRows(y_true, y_pred, y_score, before, sample_weight, units)
     # With this preset, scores without decisions are compared with their median. It is not known
     # yet, so the check gets any number in its place.
     is_scoring = preset == "ll144" and y_pred is None and threshold is None
-    groups = sensitive_features, control_features
+    groups, counted = (sensitive_features, control_features), ""
     n_rows = check_raw_rows(raw, *groups, 0.0 if is_scoring else threshold)
     if n_rows is None:  # the rows are Dask collections
         sample, read_task, options = read_blocks(
@@ -543,14 +552,22 @@ def audit(
             threshold = float(np.median(check_scores(y_score)))
             options = options._replace(median=threshold)
         how: dict[str, Any] = {"threshold": threshold, "like": check_aligned(**raw.named())}
+        if units is None:
+            warn_of_people(index_columns(how["like"], sensitive_features))
         read_task = find_task(survey_rows(raw.labels(), task), task, pos_label, pos_label_true)
+        if preset is not None and units is not None:
+            block = {**raw._asdict(), **dict(zip(ROLES, groups, strict=True))}
+            block, counted = one_row_each(block, read_task, threshold, units_rule)
+            raw = RawRows._make(map(block.get, RawRows._fields))
+            groups = block["sensitive_features"], block.get("control_features")
+            how["like"] = check_aligned(**raw.named())
         missing = MISSING if MISSING in options.unknown else None
         how |= {"missing": missing, "unknown": options.unknown}
         sample = read_table(raw, read_task, *groups, **how)
     own = own_of(metrics)
     like = None if n_rows is None else how["like"]
     sample, options = with_own(sample, own, raw, groups, read_task, options, like, threshold)
-    facts = read_about(about)
+    facts = read_about({**(about or {}), COUNTED: counted} if counted else about)
     found = audit_table(sample, read_task, options, title, facts, raw.names(), threshold)
     warn_of_unknown(found.gaps, own)
     return found._made_of(in_memory(audit, arguments))

@@ -27,11 +27,13 @@ import pandas as pd
 
 from skfair.groups.reference import read_reference
 from skfair.groups.table import total
+from skfair.groups.telling_columns import warn_of_people
 from skfair.report.audit import Audit, audit_table
 from skfair.report.checks import Check, Condition, Outcome, read_conditions
 from skfair.report.data_audit import DataAudit, audit_data
 from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
+from skfair.report.people import COUNTED, check_units_rule, one_row_each
 from skfair.report.profile import SUFFIXES
 from skfair.report.reading import RawRows, Survey, TaskName, check_judged, survey_rows, task_of
 from skfair.report.record import Source
@@ -179,6 +181,8 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     table = table_of(arguments, arguments.file)
     table.check()
     groups, judged = table.groups, table.judged
+    if judged.units is None:
+        warn_of_people(table.people())
     if judged.y_pred is None and judged.y_score is None:
         raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
     # With --pos-label-true, the target has labels of its own.
@@ -203,7 +207,14 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         for name, levels in order.items():
             whole[name] = pd.Categorical(whole[name], levels).remove_unused_categories()
         blocks = iter([whole])
-    sums = (sums_of_block(table.by_argument(block), task, how) for block in blocks)
+    check_units_rule(arguments.units_rule, arguments.preset, judged.units)
+    columns: Iterable[dict[str, Any]] = map(table.by_argument, blocks)
+    counted = ""
+    if judged.units is not None and arguments.preset is not None:
+        (whole_file,) = columns
+        people, counted = one_row_each(whole_file, task, threshold, arguments.units_rule)
+        columns = [people]
+    sums = (sums_of_block(block, task, how) for block in columns)
     tables = [own for own in sums if own is not None]
     sample = tables[0] if judged.units is not None else total(tables, order)[0]
     reference = _reference(arguments.reference, {name: sample.levels[name] for name in groups})
@@ -223,7 +234,8 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     )
     warn_table(sample, options.unknown)
     title = arguments.title or f"Fairness audit of {table.path.name}"
-    about = read_about(_facts(arguments, table))
+    facts = _facts(arguments, table)
+    about = read_about({**facts, COUNTED: counted} if counted else facts)
     report = audit_table(sample, task, options, title, about, judged.named(), threshold)
     return report._made_of(in_file(arguments, metrics))
 

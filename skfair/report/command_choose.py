@@ -382,9 +382,9 @@ def _warn_of_words(values: pd.Series, known: dict[str, int]) -> None:
     new = texts[~texts.isin(list(known))]
     if len(new):
         warn_user(
-            f"Column {values.name!r} has words that the fit did not know, {listed(new.unique())}, in "
-            f"{len(new):,} of {len(values):,} rows. They count as missing there, which may change "
-            f"decisions. If they are other spellings, write them as in the file of the fit: "
+            f"Column {values.name!r} has words that the fit did not know, {listed(new.unique())}, "
+            f"in {len(new):,} of {len(values):,} rows. They count as missing, which may change "
+            "decisions. If they are other spellings, write them as in the file of the fit: "
             f"{listed(known)}."
         )
 

@@ -29,6 +29,7 @@ from skfair.groups.attributes import SENSITIVE, Role, check_aligned, read_column
 from skfair.groups.rates import CellMeans, wilson
 from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.table import GroupTable
+from skfair.groups.telling_columns import index_columns, warn_of_people
 from skfair.report.gaps import Gap
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.pages import render_template, rows_of
@@ -270,6 +271,8 @@ def audit_data(
         suppress_below=suppress_below,
     )
     sample, before = _Sample(X, sensitive_features, y, units, options, pos_label), None
+    if units is None:
+        warn_of_people([*read_columns(X, Role("X", "Column", "value")), *index_columns(X)])
     if earlier is not None:
         before = _read_earlier(earlier, sample, options)
     measures = sample.table.measures

@@ -34,6 +34,7 @@ import numpy as np
 import pandas as pd
 
 from skfair.groups.attributes import MAX_LEVELS, MAX_NUMERIC_LEVELS
+from skfair.groups.telling_columns import may_name_people
 from skfair.report.reading import RawRows
 from skfair.utils.text import did_you_mean, listed, plural
 
@@ -149,6 +150,15 @@ class TableFile(NamedTuple):
             start += len(raw)
             self.n_dropped.append(len(raw) - len(block))
             yield block.reset_index(drop=True)
+
+    def people(self) -> Iterator[tuple[str, pd.Series]]:
+        """Yield the columns that are not read and whose names are those of people, by name."""
+        unused = [name for name in self.names() if name not in self.used]
+        names = [name for name in dict.fromkeys(unused) if may_name_people(name)]
+        if names:
+            alone = TableFile.of_columns(str(self.path), names, self.encoding)
+            blocks = alone._replace(block_rows=self.block_rows)._raw_blocks()
+            yield from pd.concat(list(blocks), ignore_index=True).items()  # type: ignore[misc]
 
     def by_argument(self, block: pd.DataFrame) -> dict[str, Any]:
         """Return the columns of a block by the arguments of :func:`skfair.report.audit`."""

@@ -54,8 +54,8 @@ def impact_table(sample: GroupTable, views: list[View], options: Options) -> pd.
     of_all = sample.measures.get("selection_rate", next(iter(sample.measures.values())))
     if sample.units is not None or not (of_all.sums[:, 0] == sample.counts).all():
         raise ValueError(
-            f"preset={options.preset!r} counts people, each once. Leave out sample_weight and "
-            "units, and pass one row of each person."
+            f"preset={options.preset!r} counts people, each once. Leave out sample_weight. If "
+            "people have several rows, pass units=, the person of each row."
         )
     table = pd.concat([_of_view(sample, view, options) for view in views], ignore_index=True)
     for name in set(_FLAGS) & set(table.columns):

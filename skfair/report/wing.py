@@ -172,6 +172,10 @@ _AUDIT_OPTIONS: Options = {
             "four-fifths rule, two standard deviations and Fisher's exact test; ecoa: lending",
             {"choices": ["ll144", "ugesp", "ecoa"]},
         ),
+        "--units-rule": (
+            "a person with several --units is selected for --preset if any row is, or the last",
+            {"choices": ["any", "last"], "default": "any"},
+        ),
         "--reference": ('reference group: male; of several "sex=male,race=White"', {}),
     },
 }

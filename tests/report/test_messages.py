@@ -87,7 +87,8 @@ test_audits = messages(
     (ValueError, "suppress_below=1", lambda: audit(None, [0, 1] * 4, sensitive_features=SEX[:8])),
     (ValueError, "units has 3 rows", lambda: judge(units=[1, 2, 3])),
     (TypeError, "units must be array-like .* got 'person'", lambda: judge(units="person")),
-    (ValueError, "counts people, each once", lambda: table(units=np.arange(60) // 2)),
+    (ValueError, "counts people, each once", lambda: table(sample_weight=np.arange(60) + 1)),
+    (ValueError, "with several values of 'race'", lambda: table(units=np.arange(60) // 30)),
     (ValueError, "schema version 9", lambda: read(schema_version="9.0")),
     (ValueError, r"\.csv or \.json, got 'p.txt'", lambda: judged().bias_profile("p.txt")),
 )

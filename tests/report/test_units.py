@@ -1,6 +1,7 @@
 """Audits of rows that belong together: persons are counted, and the same numbers hold."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 from scipy import stats
 
 from skfair.__main__ import main
+from skfair.exceptions import RepeatedRowsWarning
 from skfair.groups.rates import CellMeans
 from skfair.groups.row_units import read_units
 from skfair.report import Audit, audit, audit_data, find_subgroups
@@ -287,3 +289,100 @@ def test_a_file_names_its_persons(tmp_path, block_rows):
     assert main(["audit-data", str(path), *columns, *given]) == 0
     report = json.loads(out.read_text(encoding="utf-8"))
     assert (report["n_units"], report["n_columns"]) == (80, 3)
+
+
+def applicants(seed=0, n=600):
+    """People with one to three applications each, one row each; half of them are selected."""
+    rng = generator(seed)
+    person = np.repeat(np.arange(n), np.append(2, rng.integers(1, 4, n - 1)))
+    rows = pd.DataFrame({"Applicant ID": person, "Sex": rng.choice(["F", "M"], n)[person]})
+    return rows.assign(Outcome=rng.integers(0, 2, len(rows)))
+
+
+def asked_of_people(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(w.message) for w in caught if w.category is RepeatedRowsWarning]
+
+
+def test_an_audit_asks_for_units_if_an_unused_column_or_index_repeats():
+    rows = applicants()
+    indexed = rows.set_index("Applicant ID")
+    sex, outcome, person = rows[["Sex"]], rows["Outcome"], rows["Applicant ID"]
+    calls = {
+        "index": lambda **how: audit(
+            None, indexed["Outcome"], sensitive_features=indexed[["Sex"]], **QUICK, **how
+        ),
+        "columns": lambda **how: audit_data(
+            rows[["Applicant ID"]], outcome, sensitive_features=sex, n_simulations=20, **how
+        ),
+    }
+    for call in calls.values():
+        (asked,) = asked_of_people(call)
+        assert f"Applicant ID has 600 values in {len(rows):,} rows" in asked
+        assert "--units 'Applicant ID' in a shell" in asked
+        assert asked_of_people(lambda call=call: call(units=person.to_numpy())) == []
+    # Nobody repeats, or the name is not one of people.
+    once = rows.drop_duplicates("Applicant ID").set_index("Applicant ID")
+    once = audit, (None, once["Outcome"]), once[["Sex"]]
+    named = rows.rename(columns={"Applicant ID": "department"}).set_index("department")
+    for make, given, groups in (once, (audit, (None, named["Outcome"]), named[["Sex"]])):
+        call = lambda: make(*given, sensitive_features=groups, **QUICK)  # noqa: B023, E731
+        assert asked_of_people(call) == []
+
+
+@pytest.mark.filterwarnings("always:Rows look as if people repeat")
+@pytest.mark.parametrize("preset", [[], ["--preset", "ugesp"]])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_shell_asks_for_the_units_of_an_unused_column(tmp_path, capsys, preset, kind):
+    rows, path = applicants(), tmp_path / f"rows.{kind}"
+    write = rows.to_csv if kind == "csv" else rows.to_parquet
+    write(path, index=False)
+    given = ["audit", str(path), "--prediction", "Outcome", "--sensitive", "Sex", *preset]
+    given += ["--block-rows", "100"]
+    assert main(given) == 0
+    assert "(--units 'Applicant ID' in a shell)" in capsys.readouterr().err
+    assert main([*given, "--units", "Applicant ID"]) == 0
+    assert "people repeat" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rule", ["any", "last"])
+def test_a_preset_counts_each_person_once(tmp_path, capsys, rule):
+    """The same tables as of a file with one row of each person, from Python and a shell."""
+    rows, path, out = applicants(), tmp_path / "rows.csv", tmp_path / "u.json"
+    people = rows.groupby("Applicant ID").agg(
+        Sex=("Sex", "first"), Outcome=("Outcome", "max" if rule == "any" else "last")
+    )
+    groups = people[["Sex"]].reset_index(drop=True)
+    wanted = audit(None, people["Outcome"].to_numpy(), sensitive_features=groups, preset="ugesp")
+    given = {"sensitive_features": rows[["Sex"]], "units": rows["Applicant ID"]}
+    found = audit(None, rows["Outcome"], preset="ugesp", units_rule=rule, **given)
+    pd.testing.assert_frame_equal(found.impact, wanted.impact)
+    pd.testing.assert_frame_equal(found.rates, wanted.rates)
+    said = "a person is selected if " + {"any": "any of their rows", "last": "their last row"}[rule]
+    assert f"600 rows (600 people of {len(rows):,} rows; {said} is)" in repr(found)
+    assert said in found.to_html()
+    rows.to_csv(path, index=False)
+    command = ["audit", str(path), "--prediction", "Outcome", "--sensitive", "Sex", "--out"]
+    command += [str(out), "--preset", "ugesp", "--units", "Applicant ID", "--units-rule", rule]
+    assert main([*command, "--block-rows", "100"]) == 0
+    assert said in capsys.readouterr().out
+    report = pd.DataFrame(json.loads(out.read_text(encoding="utf-8"))["impact"])
+    for column in ("group", "n", "selected"):
+        assert report[column].tolist() == wanted.impact[column].tolist()
+
+
+def test_a_preset_wants_one_group_and_one_rule_of_each_person():
+    rows = applicants()
+    given = {"sensitive_features": rows[["Sex"]], "units": rows["Applicant ID"], "preset": "ugesp"}
+    moved = rows[["Sex"]].copy()
+    moved.loc[0, "Sex"] = "F" if rows["Sex"][1] == "M" else "M"
+    with pytest.raises(ValueError, match="with several values of 'Sex'.*Give each person one"):
+        audit(None, rows["Outcome"], **given | {"sensitive_features": moved})
+    with pytest.raises(ValueError, match="Pass decisions as y_pred, or y_score with threshold"):
+        audit(rows["Outcome"], y_score=rows["Outcome"] / 2, **given)
+    with pytest.raises(ValueError, match="units_rule must be 'any' or 'last', got 'all'"):
+        audit(None, rows["Outcome"], units_rule="all", **given)
+    with pytest.raises(ValueError, match="Pass preset= and units="):
+        audit(None, rows["Outcome"], units_rule="last", **given | {"preset": None})
