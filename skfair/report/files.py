@@ -241,16 +241,16 @@ class TableFile(NamedTuple):
         """
         rows = islice(self._texts(), 1, 1001)
         first = next(rows, [])
-        if len(first) > n_names + 1:
-            raise ValueError(
-                f"The first row of {self.path.name} has {len(first)} values, but its first line "
-                f"has {n_names} names. Give each column a name."
-            )
         if len(first) > n_names and not any(row[-1].strip() for row in (first, *rows) if row):
             raise ValueError(
                 f"Rows of {self.path.name} have more values than its first line has names, and the "
                 "last ones are empty. Remove the separators at the ends of the rows, or add as "
                 "many to the first line."
+            )
+        if len(first) > n_names + 1:
+            raise ValueError(
+                f"The first row of {self.path.name} has {len(first)} values, but its first line "
+                f"has {n_names} names. Give each column a name."
             )
 
     @contextmanager
