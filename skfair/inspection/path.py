@@ -131,7 +131,8 @@ class FairnessPathDisplay(Display):
             The path, as returned by :func:`skfair.model_selection.fairness_path`.
         X : array-like of shape (n_samples, n_features)
             The rows to predict. Rates on rows that the models have not seen in ``fit`` show how
-            well their limits hold on new data.
+            well their limits hold on new data. If they are the training rows of the path, the
+            out-of-fold predictions (``train_predictions_``) of models that have them are shown.
         y : array-like of shape (n_samples,), default=None
             The true labels, for accuracies and for rates other than the selection rate.
         before : estimator or array-like of shape (n_samples,), default=None
@@ -153,12 +154,11 @@ class FairnessPathDisplay(Display):
         groups = cls._groups(first, X, sensitive_features, sensitive, method="from_path")
         options: Any = {"sensitive_features": groups, "pos_label": positive_class(first)}
         options |= {"units": units, "intersectional": sensitive_of(first).intersectional}
-        reports = []
-        for source in (first if before is None else before, *path.estimators):
-            labels: Any = source
-            if hasattr(source, "predict"):
-                labels = get_response(source, X, "predict", sensitive_features=groups)
-            reports.append(group_report(y, labels, **options))
+        predictions = path._predictions(X, groups)
+        start: Any = predictions[0] if before is None else before
+        if hasattr(start, "predict"):
+            start = get_response(start, X, "predict", sensitive_features=groups)
+        reports = [group_report(y, labels, **options) for labels in (start, *predictions)]
         limited = {"max_disparities": path.max_disparities, "limits": path.limits}
         return cls(reports=reports, **limited, name=name).plot(ax=ax, **kwargs)
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from numbers import Real
 from os import PathLike
 from types import MappingProxyType
@@ -27,9 +28,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import clone, is_regressor
-from sklearn.metrics import check_scoring
+from sklearn.metrics import accuracy_score, check_scoring, r2_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from skfair import metrics
 from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, MatrixLike, Seed
@@ -49,10 +51,12 @@ from skfair.model_selection.limits import (
 )
 from skfair.model_selection.search import best_within
 from skfair.model_selection.splits import StratifiedSensitiveShuffleSplit
-from skfair.utils.response import GroupsInHand, get_response, positive_class
+from skfair.utils.dask_collections import is_lazy
+from skfair.utils.response import SCORE_METHODS, GroupsInHand, get_response, positive_class
+from skfair.utils.row_hash import row_draws
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_scores
-from skfair.utils.warn import unwanted
+from skfair.utils.warn import unwanted, warn_user
 from skfair.utils.wings import functions_of_wings
 
 # Share of the rows on which models are measured in each random split; train_test_split has the same
@@ -75,7 +79,8 @@ class FairnessPath:
     train_disparities : ndarray of shape (n_models,)
         Disparity of each model on the training sample, which is its ``train_disparity_``.
     train_scores : ndarray of shape (n_models,)
-        Score of each model on the training sample. Larger is better.
+        Score of each model on the training sample, of the same predictions as its disparity. Larger
+        is better. If the disparity is that of out-of-fold predictions, so is the score.
     test_disparities : ndarray of shape (n_models,) or None, default=None
         Disparity of each model on the test sample, if there is one.
     test_scores : ndarray of shape (n_models,) or None, default=None
@@ -90,6 +95,8 @@ class FairnessPath:
         ``test_disparities``.
     split_scores : ndarray of shape (n_splits, n_models) or None, default=None
         Score on the test part of each random split. The means over the splits are ``test_scores``.
+    train_rows : str or None, default=None
+        SHA-256 of the training samples, by which pages and displays recognise them.
 
     Attributes
     ----------
@@ -129,6 +136,7 @@ class FairnessPath:
     limits: Limits | None = None
     split_disparities: FloatArray | None = None
     split_scores: FloatArray | None = None
+    train_rows: str | None = None
 
     def __repr__(self) -> str:
         import pandas as pd
@@ -187,6 +195,11 @@ class FairnessPath:
         if isinstance(max_disparity, Mapping):
             max_disparity = multiple_within(max_disparity, self.limits)
         disparities, scores = self._judged_by
+        if np.isnan(scores).all():
+            raise ValueError(
+                "The path has no training scores to select by. Pass X_test or n_splits to "
+                "fairness_path, which measure all models on rows that they were not fitted on."
+            )
         choose = best_within(score="score", limit={"disparity": max_disparity})
         # best_within takes the first of equal scores, so the strictest bound comes first. The keys
         # are the same as in GridSearchCV.cv_results_.
@@ -225,7 +238,9 @@ class FairnessPath:
         path : str or path-like, default=None
             Path of the file that is written. If None, no file is written.
         X : array-like of shape (n_samples, n_features)
-            Samples on which the models are measured. Use samples that no model was fitted on.
+            Samples on which the models are measured. Use samples that no model was fitted on. If
+            they are the training samples, the page shows out-of-fold decisions of the models that
+            have them (``train_predictions_``).
         y : array-like of shape (n_samples,)
             True labels of these samples, of two classes.
         sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
@@ -310,13 +325,25 @@ class FairnessPath:
         )
         return pages.Choice.of(candidates, judged, command)
 
+    def _predictions(self, X: MatrixLike, sensitive_features: Any) -> list[Any]:
+        """Return the predictions of each model: of its training rows the out-of-fold ones."""
+        is_known = self.train_rows is not None and _digest(X) == self.train_rows
+        out_of_fold = partial(_out_of_fold, n_rows=_num_samples(X))
+        passed = {"sensitive_features": sensitive_features}
+        return [
+            get_response(model, X, "predict", **passed) if not is_known or own is None else own
+            for model, own in zip(self.estimators, map(out_of_fold, self.estimators), strict=True)
+        ]
+
     def _candidates(self, X: MatrixLike, sensitive_features: ColumnsLike) -> list[Any]:
         """Return a ``Candidate`` of the page for each model, with its decisions and attributes.
 
         Its limits are by attribute, or {"": limit} if one limit holds for all intersections.
         """
         pages, candidates = _pages(), []
-        for bound, model in zip(self.max_disparities.tolist(), self.estimators, strict=True):
+        decisions = self._predictions(X, sensitive_features)
+        of_models = zip(self.max_disparities.tolist(), self.estimators, decisions, strict=True)
+        for bound, model, decided in of_models:
             limited, _ = _limited(model)
             asked, own = limited.max_disparity, sensitive_of(limited)
             names = getattr(getattr(limited, "_group_levels", None), "attributes", ("",))
@@ -327,7 +354,7 @@ class FairnessPath:
                 f"{100 * bound:g}%"
                 if self.limits is None
                 else f"\N{MULTIPLICATION SIGN} {bound:g}",
-                get_response(model, X, "predict", sensitive_features=sensitive_features),
+                decided,
                 {name: limit for name, limit in by_name.items() if limit is not None},
                 holds_overall_rate=getattr(limited, "selection_rate", None) is not None,
                 held_rate=_held_rate(limited),
@@ -416,7 +443,9 @@ def fairness_path(
         and constraints without a metric, it must be given.
     scoring : str or callable, default="accuracy"
         Score of the models, as the name of a scorer of scikit-learn or as a scorer. Pass a score of
-        numbers, such as "r2", for a regressor.
+        numbers, such as "r2", for a regressor. The training score of estimators with
+        ``train_predictions_`` is the score of these out-of-fold predictions, as their disparity is.
+        It is NaN for scores that need more than predictions, such as "roc_auc".
     n_splits : int, default=None
         Number of random splits that replace a test set. In each split, the path is fitted on three
         quarters of the rows and measured on the rest, stratified by group and class. The means over
@@ -482,7 +511,14 @@ def fairness_path(
             # A path may start at very large limits on purpose. It shows the score of each model.
             with unwanted(LooseLimitWarning, ExplainedVarianceWarning):
                 models.append(model.fit(X, y, **fit_params))
-        train_scores = _scores(scorer, models, X, y, sensitive_features, **weights)
+        train_scores = _train_scores(scorer, models, X, y, sensitive_features, weights)
+        if np.isnan(train_scores).any() and X_test is None and n_splits is None:
+            warn_user(
+                f"The training scores of scoring={scoring!r} are undefined: either they need more "
+                "than the out-of-fold predictions whose disparity is shown, or certificate= refits "
+                "the models to a part of the rows. Pass X_test or n_splits, which measure both on "
+                "rows that no model was fitted on."
+            )
         if disparity is not None:
             if limits is not None:
                 disparity = in_multiples(disparity, limits)
@@ -501,6 +537,7 @@ def fairness_path(
         train_scores=train_scores,
         score_name=scoring if isinstance(scoring, str) else "score",
         limits=limits,
+        train_rows=_digest(X),
         **measured,
     )
     if n_splits is None:
@@ -710,6 +747,76 @@ def _costs(estimator: Any) -> FloatArray | None:
         return None
     is_first = positive_class(estimator) == estimator.classes_[0]
     return np.asarray(costs, float)[::-1, ::-1] if is_first else np.asarray(costs, float)
+
+
+class _OutOfFold:
+    """A fitted model that predicts its training rows as the models of its folds did.
+
+    It stands in for the model in scorers. Scores and probabilities of these models are not kept.
+    """
+
+    def __init__(self, model: object, predictions: Any) -> None:
+        self._model, self._predictions = model, predictions
+
+    def predict(self, X: MatrixLike, **_groups: Any) -> Any:
+        return self._predictions
+
+    def score(self, X: MatrixLike, y: ColumnLike, sample_weight: Any = None) -> float:
+        measure = r2_score if is_regressor(self._model) else accuracy_score
+        return float(measure(y, self._predictions, sample_weight=sample_weight))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in SCORE_METHODS:
+            raise _NoScoresError(name)
+        return getattr(self._model, name)
+
+
+class _NoScoresError(ValueError):
+    """A scorer needs scores of training rows, of which only predictions are known."""
+
+
+def _out_of_fold(model: Any, n_rows: int) -> Any:
+    """Return the out-of-fold predictions of the training rows; None if the model has none.
+
+    A certificate refits some estimators to a part of the rows, so they have predictions of fewer.
+    """
+    predictions = getattr(_limited(model)[0], "train_predictions_", None)
+    return predictions if predictions is not None and len(predictions) == n_rows else None
+
+
+def _digest(X: MatrixLike) -> str | None:
+    """Return the SHA-256 of rows, by which they are recognised; None for Dask collections."""
+    if is_lazy(X):
+        return None
+    rows = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+    return sha256(row_draws(rows, None, 0).tobytes()).hexdigest()
+
+
+def _train_scores(
+    scorer: Callable[..., float],
+    models: list[Any],
+    X: MatrixLike,
+    y: ColumnLike,
+    groups: Any,
+    weights: dict[str, Any],
+) -> FloatArray:
+    """Return the score of the predictions that the disparity of each model was measured on.
+
+    It is NaN if these predictions are not known.
+    """
+    scores = []
+    for model in models:
+        known = _out_of_fold(model, _num_samples(X))
+        if known is None:
+            is_of_all = getattr(_limited(model)[0], "certificate", None) is None
+            found = _scores(scorer, [model], X, y, groups, **weights) if is_of_all else [np.nan]
+            scores.append(float(found[0]))
+            continue
+        try:
+            scores.append(float(scorer(_OutOfFold(model, known), X, y, **weights)))
+        except _NoScoresError:
+            scores.append(np.nan)
+    return np.array(scores)
 
 
 def _scores(

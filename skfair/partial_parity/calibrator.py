@@ -118,6 +118,8 @@ class PartialParityCalibrator(
     calibration_ : GroupMaps
         Maps of the scores. The map of a group is piecewise linear, and its attributes ``before``
         and ``after`` hold the scores at the knots before and after the map.
+    train_predictions_ : ndarray of shape (n_samples,)
+        Predictions of the training rows, by out-of-fold scores if there are folds.
     train_disparity_ : float
         Disparity on the training rows. It is measured on out-of-fold scores if there are folds.
     effective_disparity_ : float
@@ -353,8 +355,12 @@ def report(
     """Choose the maps of scores, and return the fitted attributes."""
     # Only the maps depend on the limit, so the scores before the maps are also those without it.
     attributes = prediction.settled(promise, scores, free=scores, is_strict=True, is_repaired=True)
+    maps, final = attributes["calibration_"], scores
+    if maps is not None:
+        final = maps(scores, promise.groups.codes[0])
     return {
         **attributes,
+        "train_predictions_": classes[(final > 0).astype(np.int64)],
         "estimators_": models,
         "classes_": classes,
         "is_group_aware_": True,

@@ -8,15 +8,26 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_squared_error, r2_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from skfair import Sensitive
-from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityCalibrator,
+)
 from skfair.constraints import DemographicParity, EqualizedOdds, LossParity
+from skfair.datasets import make_loans
 from skfair.exceptions import NoFeasibleModelWarning, SelectionRateWarning
 from skfair.metrics import (
     demographic_parity_difference,
@@ -28,6 +39,8 @@ from skfair.metrics import (
     predictive_parity_difference,
 )
 from skfair.model_selection import FairnessPath, fairness_path, keeping_models
+from skfair.regression import FairDecisionRegressor
+from skfair.utils.response import get_response
 from tests import naive
 from tests.seeds import generator
 
@@ -430,6 +443,91 @@ def test_models_of_folds_are_fitted_once_and_are_those_of_separate_fits(make, sc
         assert one.keys() == other.keys()
         for name in ("train_predictions_", "train_disparity_"):
             assert np.array_equal(one[name], other[name])
+
+
+def rows_of_loans(seed):
+    X, y, people = make_loans(600, bias=2.0, missing_rate=0.0, random_state=seed)
+    return X.select_dtypes("number"), y, people["sex"]
+
+
+MODELS = {
+    "boosters": HistGradientBoostingClassifier(max_iter=20, random_state=0),
+    "forest": RandomForestClassifier(10, random_state=0),
+    "pipeline": make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=0)),
+}
+
+
+@pytest.mark.parametrize("group_aware", [True, False])
+@pytest.mark.parametrize("name", MODELS)
+def test_a_row_shows_one_set_of_decisions(name, group_aware, global_random_seed):
+    """Disparity and score are of the same decisions: out-of-fold ones, or those of other rows."""
+    (X, y, sex), (X_new, y_new, sex_new) = (
+        rows_of_loans(2 * global_random_seed + half) for half in (0, 1)
+    )
+    model = FairDecisionClassifier(MODELS[name], group_aware=group_aware, cv=3, random_state=0)
+    given = {"sensitive_features": sex, "max_disparities": [0.3, 0.05]}
+    path = fairness_path(model, X, y, **given)
+    balanced = fairness_path(model, X, y, **given, scoring="balanced_accuracy")
+    plain = fairness_path(model, X, y, **given, scoring=None)
+    new = {"X_test": X_new, "y_test": y_new, "sensitive_features_test": sex_new}
+    tested = fairness_path(model, X, y, **given, **new)
+    for k, one in enumerate(path.estimators):
+        out_of_fold = one.train_predictions_
+        gap = demographic_parity_difference(y, out_of_fold, sensitive_features=sex)
+        assert path.train_disparities[k] == pytest.approx(gap)
+        right = accuracy_score(y, out_of_fold)
+        assert path.train_scores[k] == tested.train_scores[k] == plain.train_scores[k] == right
+        assert f"{gap:.3f}" in repr(path)
+        assert f"{right:.3f}" in repr(path)
+        assert balanced.train_scores[k] == balanced_accuracy_score(y, out_of_fold)
+        by_group = {"sensitive_features": sex_new} if group_aware else {}
+        predicted = one.predict(X_new, **by_group)
+        assert tested.test_scores[k] == accuracy_score(y_new, predicted)
+        gap = demographic_parity_difference(y_new, predicted, sensitive_features=sex_new)
+        assert tested.test_disparities[k] == pytest.approx(gap)
+    for rows, decisions in (
+        ((X, y, sex), [one.train_predictions_ for one in path.estimators]),
+        ((X_new, y_new, sex_new), [get_response(o, X_new, "predict", sensitive_features=sex_new)
+                                   for o in path.estimators]),
+    ):  # fmt: skip
+        names = zip(("X", "y", "sensitive_features"), rows, strict=True)
+        for step, own in zip(path._choice(dict(names)).steps, decisions, strict=True):
+            (gap,) = step["numbers"]["attributes"]["sex"]["disparities"].values()
+            expected = demographic_parity_difference(None, own, sensitive_features=rows[2])
+            assert gap["value"] == pytest.approx(expected, abs=1e-6)
+            right = accuracy_score(rows[1], own)
+            assert step["numbers"]["accuracy"][0] == pytest.approx(right, abs=1e-6)
+
+
+@pytest.mark.parametrize("model", [FairDecisionRegressor, PartialParityCalibrator])
+def test_scores_of_out_of_fold_predictions(model, global_random_seed):
+    X, y, sex = rows_of_loans(global_random_seed)
+    is_regressor = model is FairDecisionRegressor
+    tree = RandomForestRegressor if is_regressor else RandomForestClassifier
+    target = X.iloc[:, 0] if is_regressor else y
+    limits = [1e9] if is_regressor else [1.0]
+    path = fairness_path(
+        model(tree(10, random_state=0), cv=3), X.iloc[:, 1:], target, sensitive_features=sex,
+        max_disparities=limits, scoring="r2" if is_regressor else "accuracy",
+    )  # fmt: skip
+    (fitted,) = path.estimators
+    measure = r2_score if is_regressor else accuracy_score
+    assert path.train_scores[0] == pytest.approx(measure(target, fitted.train_predictions_))
+    if not is_regressor:
+        assert fitted.train_predictions_.mean() == pytest.approx(
+            np.average(fitted.rates_, weights=sex.value_counts().sort_index())
+        )
+
+
+def test_what_out_of_fold_predictions_do_not_score_is_undefined():
+    X, y, sex = rows_of_loans(0)
+    model = FairDecisionClassifier(MODELS["forest"], group_aware=True, cv=3, random_state=0)
+    given = {"sensitive_features": sex, "max_disparities": [0.3], "scoring": "roc_auc"}
+    with pytest.warns(UserWarning, match="training scores of scoring='roc_auc' are undefined"):
+        path = fairness_path(model, X, y, **given)
+    assert np.isnan(path.train_scores).all()
+    with pytest.raises(ValueError, match="Pass X_test or n_splits"):
+        path.select(max_disparity=0.3)
 
 
 def test_a_page_where_audits_are_not_installed_is_refused_in_a_sentence(monkeypatch):
