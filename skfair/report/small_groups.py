@@ -19,7 +19,7 @@ the page of a committee for each model. The audit of a data set, which has other
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import compress
 
@@ -96,7 +96,47 @@ def class_counts(sample: GroupTable) -> FloatArray:
         for name, own in sample.measures.items()
         if is_joint(name) and "accuracy" not in name
     ]
-    return np.array(named).reshape(-1, sample.counts.size)
+    return np.unique(np.reshape(named, (-1, sample.counts.size)), axis=0)
+
+
+class _Known:
+    """What is known of the sums of one kind of people, such as those of the positive class.
+
+    Atoms without such people leave the vectors, because a reader knows that they add nothing. So a
+    group and the part of it that has these people are one sum.
+    """
+
+    def __init__(self, counts: FloatArray, secret: FloatArray) -> None:
+        self._has_people = counts > 0  # (n_atoms,)
+        self.secret = np.unique(secret * self._has_people, axis=0)
+        self.known = np.empty((0, counts.size))
+
+    def extended(self, row: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Return what is known and secret if a sum is shown; None if a secret could be computed."""
+        row = row * self._has_people
+        new = row - self.known.T @ (self.known @ row)
+        new -= self.known.T @ (self.known @ new)  # once more, to remove the rounding of the first
+        length = np.linalg.norm(new)
+        if length < SUM_ROUNDING:  # the sum could be computed before
+            return self.known, self.secret
+        new /= length
+        secret = self.secret - np.outer(self.secret @ new, new)
+        if (np.linalg.norm(secret, axis=1) < SUM_ROUNDING).any():
+            return None
+        return np.vstack([self.known, new]), secret
+
+    def learn(self, whole: _Known, cells: IntArray) -> None:
+        """Let all be known that is known of larger atoms; ``cells`` has the one of each atom."""
+        # Without secrets, ``shown`` does not record in ``known`` what is shown. So each sum over
+        # whole atoms may have been shown.
+        known = whole.known if len(whole.secret) else np.eye(whole.known.shape[1])
+        rows = np.vstack([self.known, known[:, cells] * self._has_people])
+        _, lengths, basis = np.linalg.svd(rows, False)
+        self.known = basis[lengths > SUM_ROUNDING]
+        for _ in range(2):  # the second pass removes the rounding of the first
+            self.secret -= self.secret @ self.known.T @ self.known
+        # Combinations that readers can compute already are no longer secret.
+        self.secret = self.secret[np.linalg.norm(self.secret, axis=1) >= SUM_ROUNDING]
 
 
 class Sums:
@@ -104,10 +144,11 @@ class Sums:
 
     An *atom* is a group of ``view``, usually the crossing of all attributes. A group of fewer
     attributes is a sum of atoms, so it is a vector of ones and zeros with an entry for each atom. A
-    reader who knows some sums can compute each linear combination of them. So:
+    reader who knows some sums can compute each linear combination of them. So, for each kind of
+    people that is counted (:class:`_Known`):
 
-    - ``_known`` is an orthonormal basis of the sums that are shown so far,
-    - ``_secret`` has the sums of few people, minus their projections on ``_known``. If one of these
+    - ``known`` is an orthonormal basis of the sums that are shown so far,
+    - ``secret`` has the sums of few people, minus their projections on ``known``. If one of these
       vectors became 0, the reader could compute this sum.
 
     The object has a state: :meth:`shown` and :meth:`hidden` show sums one after the other, and what
@@ -126,59 +167,65 @@ class Sums:
         self._made_of, codes = (sample, view, counts, depth, least), view.codes
         if strata is not None:
             codes = _crossed(codes, strata)
-        atoms = np.eye(int(codes.max()) + 1)
-        self._codes, self._least, self._known = codes, least, atoms[:0]
-        of_cells = [np.bincount(codes, own, len(atoms)) for own in counts]
-        self._counts = np.reshape(of_cells, (-1, len(atoms)))
-        # If no atom has few people, no larger sum has, so there are no secrets.
-        self._secret = atoms[:0]
-        if self._are_few(atoms).any():
-            rows = np.array([*atoms, *self._larger_sums(sample, view, counts, depth, strata)])
-            self._secret = rows[self._are_few(rows)]
-        self.is_whole_shown = self._admits(np.ones(len(atoms)))
+        self.n_atoms = int(codes.max()) + 1  # the length of the vectors
+        self._codes, self._least, atoms = codes, least, np.eye(self.n_atoms)
+        self._kinds = []
+        for own in counts:
+            of_atoms = np.bincount(codes, own, self.n_atoms).astype(np.float64)
+            secret = atoms[:0]
+            # If no atom has few people, no larger sum has, so there are no secrets.
+            if self._are_few(of_atoms).any():
+                larger = self._larger_sums(sample, view, own, depth, strata)
+                rows = np.array([*atoms, *larger])
+                secret = rows[self._are_few(rows @ of_atoms)]
+            self._kinds.append(_Known(of_atoms, secret))
+        self.is_whole_shown = self._admits(np.ones(self.n_atoms))
 
     def _larger_sums(
         self,
         sample: GroupTable,
         view: View,
-        counts: FloatArray,
+        counts: FloatArray,  # (n_cells of the sample,)
         depth: int,
         strata: IntArray | None,
     ) -> Iterator[FloatArray]:
         """Yield the sums of atoms that may have few people, whether they do or not.
 
-        They are all rows, the groups of up to ``depth`` attributes, and within each of these the
-        atoms of few people together. With strata, they are also these groups in each stratum, and
-        the sums of :meth:`_rests`.
+        They are all rows, the groups of up to ``depth`` attributes, and what is left of each of
+        these if all groups of another view with enough people are taken away from it
+        (:meth:`_rests`). With strata, they are also these groups in each stratum.
         """
-        is_few = self._are_few(np.eye(self.n_atoms))
-        parts = [np.zeros_like(view.codes), *(own.codes for own in tables_of(sample, depth, 0))]
+        whole, tables = (
+            np.zeros_like(view.codes),
+            [own.codes for own in tables_of(sample, depth, 0)],
+        )
+        views = [whole, *tables[: len(sample.attributes)]]
+        for codes in tables:
+            yield from self._rests(codes, views, counts)
+        parts = [whole, *tables]
         if strata is not None:
             parts.append(view.codes)
             split = [_crossed(own, strata) for own in parts]
             for own, joint in zip(parts, split, strict=True):
                 yield from self._rests(joint, (own, strata), counts)
             parts += split
+        yield from self._rests(self._codes, parts, counts)
         for codes in parts:
             for i in range(codes.max() + 1):
-                row = self._row(codes == i)
-                yield from (row, row * is_few)
+                yield self._row(codes == i)
 
     def _rests(
-        self, joint: IntArray, sides: tuple[IntArray, IntArray], counts: FloatArray
+        self, joint: IntArray, sides: Sequence[IntArray], counts: FloatArray
     ) -> Iterator[FloatArray]:
-        """Yield, for each group and for each stratum, the sum of its small parts.
+        """Yield, for each group of each side, the sum of its small parts.
 
-        A part is a group in a stratum. If all larger parts and the total are shown, this sum can be
-        computed. ``joint`` has the part of each cell of the sample, and ``sides`` are its group and
-        its stratum.
+        If all larger parts and the whole group are shown, this sum can be computed. ``joint`` has
+        the part of each cell of the sample, and ``sides`` have its group.
         """
-        for own in counts:
-            n_people = np.bincount(joint, own)[joint]
-            is_few = (n_people > 0) & (n_people < self._least)
-            for codes in sides:
-                for i in np.unique(codes[is_few]):
-                    yield self._row((codes == i) & is_few)
+        is_few = self._are_few(np.bincount(joint, counts).astype(np.float64))[joint]
+        for codes in sides:
+            for i in np.unique(codes[is_few]):
+                yield self._row((codes == i) & is_few)
 
     def within(self, strata: IntArray) -> Sums:
         """Return the sums over atoms split by stratum, given what is shown of the whole atoms.
@@ -186,45 +233,30 @@ class Sums:
         ``strata`` has the stratum of each cell of the sample.
         """
         split = Sums(*self._made_of, strata=strata)
-        # Without secrets, ``shown`` does not record in ``_known`` what is shown. So each sum over
-        # whole atoms may have been shown.
-        known = self._known if len(self._secret) else np.eye(self.n_atoms)
         cells = np.zeros(split.n_atoms, np.intp)
         cells[split._codes] = self._codes
-        _, lengths, basis = np.linalg.svd(np.vstack([split._known, known[:, cells]]), False)
-        split._known = basis[lengths > SUM_ROUNDING]
-        for _ in range(2):  # the second pass removes the rounding of the first
-            split._secret -= split._secret @ split._known.T @ split._known
-        # Combinations that readers can compute already are no longer secret.
-        split._secret = split._secret[np.linalg.norm(split._secret, axis=1) >= SUM_ROUNDING]
+        for own, whole in zip(split._kinds, self._kinds, strict=True):
+            own.learn(whole, cells)
         return split
 
-    def _are_few(self, rows: FloatArray) -> BoolArray:
-        """Return which sums have few people, by one of the counts at least."""
-        n_people = rows @ self._counts.T
-        return np.asarray(((n_people > 0) & (n_people < self._least)).any(axis=1))
+    def _are_few(self, n_people: FloatArray) -> BoolArray:
+        """Return which numbers of people are few."""
+        return np.asarray((n_people > 0) & (n_people < self._least))
 
     def _row(self, is_inside: BoolArray) -> FloatArray:
         """Return the vector of a sum, given which cells of the sample it includes."""
-        return (np.bincount(self._codes, is_inside, self._counts.shape[1]) > 0).astype(float)
-
-    @property
-    def n_atoms(self) -> int:
-        """The number of atoms, which is the length of the vectors."""
-        return self._counts.shape[1]
+        return (np.bincount(self._codes, is_inside, self.n_atoms) > 0).astype(float)
 
     def _admits(self, row: FloatArray) -> bool:
         """Show a sum and return True, unless a sum of few people could then be computed."""
-        new = row - self._known.T @ (self._known @ row)
-        new -= self._known.T @ (self._known @ new)  # once more, to remove the rounding of the first
-        length = np.linalg.norm(new)
-        if length < SUM_ROUNDING:  # the sum could be computed before
-            return True
-        new /= length
-        secret = self._secret - np.outer(self._secret @ new, new)
-        if (np.linalg.norm(secret, axis=1) < SUM_ROUNDING).any():
-            return False
-        self._secret, self._known = secret, np.vstack([self._known, new])
+        after = []
+        for own in self._kinds:
+            both = own.extended(row)
+            if both is None:
+                return False
+            after.append(both)
+        for own, (known, secret) in zip(self._kinds, after, strict=True):
+            own.known, own.secret = known, secret
         return True
 
     def shown(self, codes: IntArray, groups: IntArray) -> BoolArray:
@@ -233,7 +265,7 @@ class Sums:
         ``codes`` has the group of each cell of the sample. ``groups`` has the groups in the order
         in which they are tried. If two groups cannot both be shown, the later one is hidden.
         """
-        if not len(self._secret):
+        if not any(len(own.secret) for own in self._kinds):
             return np.ones(len(groups), bool)
         return np.array([self._admits(self._row(codes == i)) for i in groups.tolist()], bool)
 

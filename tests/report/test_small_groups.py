@@ -121,6 +121,83 @@ def test_how_few_people_of_a_class_were_decided_cannot_be_computed(seed, n_attri
     assert rates["value"].notna().all()  # these say nothing of who was selected
 
 
+@pytest.mark.parametrize("share", [0.03, 0.1, 0.3])
+@pytest.mark.parametrize("n_attributes", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_hidden_classes_hold_against_subtraction(seed, n_attributes, share):
+    """No group with few people of a class, and no rest of a view, follows from what is shown.
+
+    Groups without people of the class add nothing to a sum, so they are in no vector.
+    """
+    rng = generator(seed)
+    groups, chosen = people(seed, (2, 3, 3), n=int(rng.integers(150, 500)))
+    groups = groups.iloc[:, :n_attributes]
+    y = (rng.random(len(groups)) < share).astype(int)
+    y[:2] = 0, 1
+    found = audit(y, chosen, sensitive_features=groups, n_simulations=5, min_group_size=10)
+    rows = pd.DataFrame({"y": y, "p": chosen, **groups})
+    kept = rows[~np.any([rows[v].isin(found.hidden.query("view == @v").group) for v in groups], 0)]
+    subgroups = found.subgroups.rename(columns={"subgroup": "group"}).assign(view="subgroup")
+    numbers = pd.concat([found.rates, subgroups])[["view", "group", "measure", "value"]].dropna()
+    for measure, column, label in (
+        ("true_positive_rate", "y", 1),
+        ("false_positive_rate", "y", 0),
+        ("positive_predictive_value", "p", 1),
+        ("negative_predictive_value", "p", 0),
+    ):
+        own = kept[kept[column] == label]
+        cells = own.groupby(list(groups)).ngroup().to_numpy()
+
+        def vector(is_inside, cells=cells):
+            return (np.bincount(cells, is_inside, cells.max() + 1) > 0).astype(float)
+
+        shown = []
+        for row in numbers[numbers["measure"] == measure].itertuples():
+            named = row.group if "=" in row.group else f"{row.view}={row.group}"
+            parts = [part.split("=") for part in named.split(", ")] if row.view else []
+            inside = [own[name] == level for name, level in parts]
+            shown.append(vector(np.logical_and.reduce([np.ones(len(own), bool), *inside])))
+        if not shown:
+            continue
+        rank = np.linalg.matrix_rank(shown)
+        for size in range(1, n_attributes + 1):
+            for attributes in itertools.combinations(groups, size):
+                sizes = own.groupby(list(attributes))["y"].transform("size")
+                single = own.groupby(list(attributes)).ngroup()
+                rests = [np.zeros(len(own)), *(own[name] for name in groups)]
+                few = [sizes < 10] * (1 + len(rests))
+                for parts, is_few in zip([single, *rests], few, strict=True):
+                    for part in np.unique(parts[is_few]):
+                        secret = is_few & (parts == part)
+                        if secret.sum() < 10:
+                            both = [*shown, vector(secret)]
+                            assert np.linalg.matrix_rank(both) > rank, (measure, attributes, part)
+
+
+def test_a_hidden_class_is_not_the_rest_of_two_numbers():
+    """C has nobody who is qualified, so the rate of B is that of all minus that of A."""
+    sizes, qualified = {"A": 285, "B": 146, "C": 58}, {"A": 15, "B": 8, "C": 0}
+    group = np.repeat(list(sizes), list(sizes.values()))
+    y = np.concatenate([np.arange(n) < qualified[g] for g, n in sizes.items()]).astype(int)
+    rates = audit(y, np.arange(y.size) % 2, sensitive_features={"g": group}, **QUICK).rates
+    rates = rates[rates["measure"] == "true_positive_rate"].set_index("group")["value"]
+    assert rates.notna()["all"]
+    assert rates[["A", "B", "C"]].isna().all()
+
+
+def test_a_page_says_that_a_second_one_may_reveal_what_it_hides():
+    """The rows of a page by sex are more than those of a page by sex and a small group."""
+    groups, chosen = pd.DataFrame({"a": list("uv") * 100, "b": ["w"] * 193 + ["few"] * 7}), [0, 1]
+    pages = [
+        audit(None, chosen * 100, sensitive_features=groups[own], **QUICK)
+        for own in (["a"], ["a", "b"])
+    ]
+    assert pages[0].n_rows - pages[1].n_rows == 7  # which no page by itself can prevent
+    for page in pages:
+        for text in (page.to_html(), page.to_markdown()):
+            assert "A second report on the same people" in text
+
+
 def test_rows_of_a_small_group_count_nowhere():
     groups, chosen = people(0, (2, 2, 2))
     groups.loc[:5, "a"] = "rare"
