@@ -18,6 +18,10 @@ import numpy as np
 from skfair._typing import FloatArray, IntArray
 from skfair.losses import Loss, sigmoid_parts
 
+# The slope of a user's moment is compared with differences over twice this step. It may be off by
+# this share, and at this many scores, because a moment may have kinks.
+_STEP, _CLOSE, _AT_KINKS = 1e-5, 1e-3, 2
+
 
 class Moment(ABC):
     """A function of the scores that is averaged over a cell."""
@@ -137,10 +141,11 @@ class MeanScore(Moment):
 
 
 def check_moment(moment: Moment, n_rows: int) -> None:
-    """Raise if a user's moment does not return one number for each row.
+    """Raise if a user's moment does not return one number for each row, or a wrong slope.
 
-    Without this check, a single number would be taken for the value of every row. No group would
-    then differ from another, and there would be no error.
+    Constraints call this when they are bound to rows, as estimators check losses. Without it, a
+    single number would be taken for the value of every row. No group would then differ from
+    another, and there would be no error. With a wrong slope, solvers would find no solution.
     """
     if not isinstance(moment, Moment):
         raise TypeError(f"moment(rows) must return a Moment, got {type(moment).__name__}.")
@@ -161,3 +166,14 @@ def check_moment(moment: Moment, n_rows: int) -> None:
             )
         if np.isnan(array).any():
             raise ValueError(f"{name} returns a {part} that is NaN. Return one real number.")
+    # Differences of the value: a slope may be wrong at a few kinks of the moment, not elsewhere.
+    ahead, behind = (np.asarray(moment.parts(scores + by, 1.0)[0]) for by in (_STEP, -_STEP))
+    differences, slope = (ahead - behind) / (2 * _STEP), np.asarray(answers["slope"])
+    is_far = np.abs(differences - slope) > _CLOSE * np.maximum(1.0, np.abs(differences))
+    if is_far.sum() > _AT_KINKS:
+        i = int(np.argmax(is_far))
+        raise ValueError(
+            f"{name}: the slope is {slope[i]:.6g} at the score {scores[i]:.3g}, but differences of "
+            f"the value give {differences[i]:.6g}. It must be the derivative of the value with "
+            "respect to the score."
+        )

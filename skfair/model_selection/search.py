@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair.exceptions import NoFeasibleModelWarning
+from skfair.exceptions import LooseLimitWarning, NoFeasibleModelWarning
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import listed
@@ -60,6 +60,7 @@ class BestWithin:
             values = np.abs(_mean_scores(cv_results, name))  # scorers may have negated them
             low, high = limit if isinstance(limit, tuple) else (None, limit)
             low, high = -np.inf if low is None else low, np.inf if high is None else high
+            _ask_of_percent(name, high, values)
             over = np.maximum(0.0, np.maximum(values - high, low - values))
             # A candidate whose disparity is NaN is not within any limit.
             excess = np.maximum(excess, np.where(np.isnan(values), np.inf, over))
@@ -82,7 +83,7 @@ class BestWithin:
         return closest
 
 
-def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -> BestWithin:
+def best_within(score: str, limit: Mapping[str, Limit], *, slack: float = 0.0) -> BestWithin:
     """Select the candidate of a search with the best score within fairness limits.
 
     Pass the result as ``GridSearchCV(refit=...)`` of a search with several scores. The candidate
@@ -157,6 +158,21 @@ def best_within(*, score: str, limit: Mapping[str, Limit], slack: float = 0.0) -
                 ratio = f"limit={{'{plain}_ratio': ({end!r}, None)}}" if is_difference else None
                 check_limit(abs(end), f"limit[{name!r}]={bound!r}", metric.most, ratio=ratio)
     return BestWithin(score, dict(limit), slack)
+
+
+def _ask_of_percent(name: str, high: float, values: NDArray[np.float64]) -> None:
+    """Warn of a limit above 1 on scores that look like shares, such as 5 for 5%.
+
+    The name is the user's own, so this is known only when there are scores. An error would lose the
+    search.
+    """
+    largest = float(np.nanmax(values, initial=0.0))
+    if 1 < high < np.inf and largest <= 1:
+        warn_user(
+            f"limit[{name!r}]={high:g} limits nothing: no candidate has a {name!r} above "
+            f"{largest:.3g}. If {high:g}% was meant, pass {high / 100:g}.",
+            LooseLimitWarning,
+        )
 
 
 def _is_number(value: object) -> bool:

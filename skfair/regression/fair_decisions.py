@@ -25,7 +25,7 @@ from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, IntAr
 from skfair.base import SensitiveFeaturesMixin, fit_method
 from skfair.constraints.base import Constraint, limit_for, make_constraints
 from skfair.constraints.losses import LossParity
-from skfair.constraints.scores import MeanResidualParity
+from skfair.constraints.scores import Kolmogorov, MeanResidualParity
 from skfair.enforcement.regression_steps import NUMBER_MAPS, Moved, NumberTask, Step, find_steps
 from skfair.estimators.explained import (
     LargerErrors,
@@ -53,7 +53,7 @@ from skfair.estimators.wrapped_scores import (
 )
 from skfair.exceptions import ExplainedVarianceWarning
 from skfair.groups.attributes import check_aligned
-from skfair.groups.limits import limits_of_attributes
+from skfair.groups.limits import limits_of_attributes, loosest
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
 from skfair.read import read_features
@@ -61,7 +61,7 @@ from skfair.utils.docs import documented
 from skfair.utils.routing import refuse_misspelt
 from skfair.utils.text import listed
 from skfair.utils.threads import one_thread_if_few
-from skfair.utils.validation import check_number, check_numbers, check_weights
+from skfair.utils.validation import ask_of_unit, check_number, check_numbers, check_weights
 from skfair.utils.warn import warn_user
 
 # A warning is given if the range of the predictions is less than this part of the range without
@@ -305,6 +305,9 @@ class FairDecisionRegressor(
         params = self._row_params(data.sample_weight, fit_params, others)
         models, values = values_unseen(self, inner, numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)
+        if not (data.groups.is_vacuous or isinstance(constraint, Kolmogorov)):
+            degree = 2 if isinstance(constraint, LossParity) else 1
+            ask_of_unit(loosest(limit), float(np.std(targets)) ** degree)
         # The last field, P(group | row), is None as long as the groups themselves are used.
         task = NumberTask(constraint, limits, targets, data.groups, weights, None)
         free, group_models = task.moved([], values), None

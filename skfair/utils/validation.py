@@ -27,6 +27,10 @@ CLEAR_LABELS = ({0, 1}, {-1, 1})
 # A limit on a difference of rates that is larger than this was probably meant as a ratio. The usual
 # ratios are 0.8 and 0.9, and the usual limits on a difference are at most 0.2.
 LOOSE = 0.5
+# A limit below this share of the spread of y can hardly be meant. 0.05 for salaries of 50,000 is
+# 3e-6 of it. Limits that were meant lie above 5e-4 in all examples and tests.
+_TINY_SHARE = 1e-4
+_PERCENTAGES = 0.001, 1.0  # limits from 0.1% to 100%, as people write them
 # If all weights are smaller than the first, 1 / (their sum) may overflow, and if one is larger than
 # the second, so may the sum of squared weights.
 _SMALLEST, _LARGEST = 1e-290, 1e140
@@ -279,6 +283,21 @@ def check_limit(
             f"{text} allows two groups to differ by {100 * limit:.3g} percentage points, so it "
             f"limits next to nothing. Set a smaller limit, such as 0.05, or 1 for no limit.{meant}",
             LooseLimitWarning,
+        )
+
+
+def ask_of_unit(limit: float, typical: float) -> None:
+    """Warn if a limit in the unit of y looks like a percentage, because it is tiny in this unit.
+
+    ``typical`` is the standard deviation of y, or its square if the limit is on squared errors.
+    """
+    low, high = _PERCENTAGES
+    if low <= limit < min(high, _TINY_SHARE * typical):
+        warn_user(
+            f"max_disparity={limit:g} is in the unit of y (squared for squared errors), in which "
+            f"the target typically deviates by {typical:.3g}, so groups may differ by next to "
+            f"nothing. If {100 * limit:.3g}% was meant, pass {100 * limit:.3g}% of this size: "
+            f"max_disparity={limit * typical:.3g}. Otherwise, ignore this warning."
         )
 
 

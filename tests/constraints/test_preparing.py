@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from skfair.classification import ConstrainedERMClassifier
 from skfair.constraints import Constraint, DemographicParity
 from skfair.constraints.base import make_constraints
 from skfair.constraints.moments import Moment
@@ -123,6 +124,44 @@ def test_a_moment_that_answers_wrongly_is_refused_by_name(parts, strict, said):
 
     with pytest.raises((TypeError, ValueError), match=f"Own.*{said}"):
         OwnConstraint().prepare(WHO.training_rows(), 0.1)
+
+
+@pytest.mark.parametrize("factor", [-1.0, 0.5])
+def test_a_wrong_slope_is_named_before_anything_is_solved(factor):
+    """The fit ended "infeasible", and its advice was to merge groups."""
+
+    class Own(Moment):
+        def parts(self, scores, temperature, rows=None):
+            value, slope, curvature = steep(scores)
+            return value, factor * slope, curvature
+
+        def strict(self, scores):
+            return scores > 1
+
+    class OwnConstraint(Constraint):
+        def moment(self, rows):
+            return Own()
+
+    rng = generator(5)
+    X, sex = rng.normal(size=(200, 2)), rng.permutation(np.resize(["f", "m"], 200))
+    model = ConstrainedERMClassifier(OwnConstraint())
+    with pytest.raises(ValueError, match="Own: the slope is .* differences of the value give"):
+        model.fit(X, X[:, 0] > 0, sensitive_features=sex)
+
+
+def test_a_moment_with_a_kink_is_accepted():
+    class Kink(Moment):
+        def parts(self, scores, temperature, rows=None):
+            return np.maximum(scores, 0.0), (scores > 0) * 1.0, np.zeros_like(scores)
+
+        def strict(self, scores):
+            return np.maximum(scores, 0.0)
+
+    class OwnConstraint(Constraint):
+        def moment(self, rows):
+            return Kink()
+
+    assert OwnConstraint().prepare(WHO.training_rows(), 0.1).max_disparity == 0.1
 
 
 def test_a_moment_that_answers_rightly_may_count_with_booleans():

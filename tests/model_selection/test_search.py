@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from skfair.exceptions import NoFeasibleModelWarning
+from skfair.exceptions import LooseLimitWarning, NoFeasibleModelWarning
 from skfair.metrics import get_scorer
 from skfair.model_selection import best_within
 from tests.seeds import generator
@@ -92,3 +92,13 @@ def test_a_limit_for_each_attribute():
         )
         best[tuple(limits.values())] = search.fit(X, y).best_index_
     assert best == {(0.1, 1.0): 1, (1.0, 0.1): 2, (0.1, 0.1): 0}
+
+
+def test_a_limit_in_percent_is_named():
+    """A limit of 5 was taken for 500 points, and limited nothing."""
+    results = {"mean_test_accuracy": [0.9, 0.8], "mean_test_gap": [-0.2, -0.04]}
+    with pytest.warns(LooseLimitWarning, match=r"above 0\.2\. If 5% was meant, pass 0\.05\."):
+        best_within("accuracy", {"gap": 5})(results)
+    assert best_within("accuracy", {"gap": 0.05})(results) == 1
+    salaries = results | {"mean_test_gap": [-2000.0, -400.0]}
+    assert best_within("accuracy", {"gap": 500})(salaries) == 1

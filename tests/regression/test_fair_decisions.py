@@ -420,3 +420,36 @@ test_wrong_calls_say_what_to_do = messages(
     (ValueError, "n_samples=200", lambda: fit(FairDecisionRegressor(cv=201))),
     (UserWarning, "nearly constant", lambda: only_the_group_is_known()),
 )
+
+
+@pytest.mark.filterwarnings("error:.*unit of y", "ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::skfair.exceptions.ExplainedVarianceWarning")
+@pytest.mark.parametrize(
+    "model",
+    [
+        FairDecisionRegressor(constraint="mean_score_parity", group_aware=True),
+        ConstrainedERMRegressor("mean_score_parity"),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_percentage_for_salaries_asks_for_the_unit(model):
+    """A limit of 0.05 on salaries of 50,000 was taken for 5 cents without a word."""
+    rng = generator(11)
+    sex = rng.permutation(np.resize(["f", "m"], 300))
+    X = rng.normal(size=(300, 2)) + (sex == "m")[:, None] * [0.3, 0.0]
+    salary = 50_000 + 15_000 * (X[:, 0] + 0.3 * rng.normal(size=300))
+
+    def fit(limit, y):
+        clone(model).set_params(max_disparity=limit).fit(X, y, sensitive_features=sex)
+
+    for limit in (0.05, None):
+        with pytest.warns(UserWarning, match="If 5% was meant, pass 5% of this") as caught:
+            fit(limit, salary)
+        said = [str(one.message) for one in caught if "unit of y" in str(one.message)]
+        assert len(said) == 1
+        meant = float(said[0].split("max_disparity=")[2].split(". ")[0])
+        assert meant == pytest.approx(0.05 * salary.std(), rel=0.01)
+    fit(meant, salary)
+    fit(0.05, salary / 50_000)
+    for limit in (0.0, 1e-6):  # no percentages
+        fit(limit, salary)

@@ -44,6 +44,7 @@ from skfair.models.units import MANY_ROWS
 from skfair.problems.erm.problem import ConstrainedERM, LinearConstrainedERM
 from skfair.read import ROW_CHECKS
 from skfair.utils.partitioned_rows import PartitionedRows
+from skfair.utils.validation import ask_of_unit
 from skfair.utils.warn import warn_user
 
 
@@ -127,6 +128,10 @@ def bind(
         bound = unique_names(bound)
     if task.class_names is None:  # limits of regression are in units of y, or of its loss
         unit_of = task.scale.of_constraint
+        asked = [own for own in bound if own.comparison.suffix != "_ratio"]
+        if asked and not earlier:
+            loosest = max(asked, key=lambda own: own.max_disparity / unit_of(own))
+            ask_of_unit(loosest.max_disparity, unit_of(loosest))
         bound = [constraint.scaled(1 / unit_of(constraint)) for constraint in bound]
     return _problem(data, task, bound, penalty_of(task, earlier))
 
