@@ -29,7 +29,7 @@ from skfair.utils.docs import described, documenter
 from skfair.utils.pieces import NUMBERS
 from skfair.utils.validation import check_labels, check_number, check_scores, is_strict
 
-Aggregate = Literal["mean", "median", "worst"] | float
+Aggregate = Literal["mean", "median", "worst"] | float | None
 ZeroDivision = Literal["raise"] | float
 
 _AGGREGATES: dict[str, Callable[[FloatArray], Any]] = {
@@ -102,7 +102,7 @@ def pair_error_gap(
     intersectional: bool = True,
     agg: Aggregate = "mean",
     zero_division: ZeroDivision = "raise",
-) -> float:
+) -> Any:  # float, or a dict if agg is None
     r"""Compute the difference of pair error rates between groups of documents (0 is parity).
 
     A pair consists of a better and a worse document of one query, according to ``y_true``. It is an
@@ -127,9 +127,9 @@ def pair_error_gap(
     intersectional : bool, default=True
         If True, groups are the intersections of all attributes. If False, groups are compared
         within each attribute, and the comparisons of all attributes are pooled.
-    agg : {"mean", "median", "worst"} or float, default="mean"
+    agg : {"mean", "median", "worst"}, float or None, default="mean"
         How the values of the queries are combined into one number. A float between 0 and 1 is a
-        quantile.
+        quantile. If None, they are not combined.
     zero_division : {"raise"} or numpy.nan, default="raise"
         Behaviour if no query has the documents that are compared. "raise" raises a ``ValueError``,
         and ``numpy.nan`` returns NaN. If only some queries lack such documents, these queries are
@@ -137,9 +137,10 @@ def pair_error_gap(
 
     Returns
     -------
-    gap : float
+    gap : float or dict
         The gap, where 0 is parity. With a single group there is nothing to compare, so the gap is
-        undefined.
+        undefined. With ``agg=None``, a dict holds the gap of each query by its name, which is NaN if
+        it is undefined.
 
     Notes
     -----
@@ -168,7 +169,7 @@ def exposure_gap(
     k: int | None = None,
     agg: Aggregate = "mean",
     zero_division: ZeroDivision = "raise",
-) -> float:
+) -> Any:  # float, or a dict if agg is None
     r"""Compute the difference of mean exposure between groups of documents (0 is parity).
 
     The exposure of a document is the attention that its place in the ranking gets, :math:`v = 1 /
@@ -184,9 +185,10 @@ def exposure_gap(
 
     Returns
     -------
-    gap : float
+    gap : float or dict
         The gap, where 0 is parity. With a single group there is nothing to compare, so the gap is
-        undefined.
+        undefined. With ``agg=None``, a dict holds the gap of each query by its name, which is NaN if
+        it is undefined.
 
     Examples
     --------
@@ -211,7 +213,7 @@ def rank_gap(
     k: int | None = None,
     agg: Aggregate = "mean",
     zero_division: ZeroDivision = "raise",
-) -> float:
+) -> Any:  # float, or a dict if agg is None
     r"""Compute how far shares of attention are from shares of documents (0 is parity).
 
     This is attention-weighted rank fairness: a group that makes up 30% of the documents of a query
@@ -221,9 +223,10 @@ def rank_gap(
 
     Returns
     -------
-    gap : float
+    gap : float or dict
         The gap, where 0 is parity. With a single group there is nothing to compare, so the gap is
-        undefined.
+        undefined. With ``agg=None``, a dict holds the gap of each query by its name, which is NaN if
+        it is undefined.
 
     Examples
     --------
@@ -282,7 +285,7 @@ def ndcg(
     )
     is_defined = (best > 0) & (np.diff(rows.starts) > 1)
     values = np.where(is_defined, gains / np.where(is_defined, best, 1.0), np.nan)
-    return _aggregated(rows, values, "mean", zero_division)
+    return float(_aggregated(rows, values, "mean", zero_division))
 
 
 def pair_error_gaps(rows: RankedRows) -> FloatArray:
@@ -391,18 +394,22 @@ def _attention(rows: RankedRows, scores: FloatArray, k: int | None) -> FloatArra
 
 def _aggregated(
     rows: RankedRows, values: FloatArray, agg: Aggregate, zero_division: ZeroDivision
-) -> float:
+) -> Any:
     """Reduce the values of queries to one number, without undefined values (NaN).
 
-    If all values are undefined, an error is raised, or NaN is returned if ``zero_division`` is NaN.
+    If ``agg`` is None, all are returned in a dict by query. If all values are undefined, an error
+    is raised, or NaN is returned if ``zero_division`` is NaN.
     """
     strict = is_strict(zero_division)
+    if agg is None:
+        return dict(zip(rows.query_names, values.tolist(), strict=True))
     reduce = _AGGREGATES.get(agg) if isinstance(agg, str) else None
     if reduce is None:
         is_share = isinstance(agg, Real) and not isinstance(agg, bool)
         if not is_share or not 0 <= float(agg) <= 1:
             raise ValueError(
-                f"agg must be 'mean', 'median', 'worst' or a quantile from 0 to 1, got {agg!r}."
+                "agg must be 'mean', 'median', 'worst', a quantile from 0 to 1, or None for the "
+                f"values of all queries, got {agg!r}."
             )
     known = values[~np.isnan(values)]
     if known.size:

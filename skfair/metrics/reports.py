@@ -281,7 +281,11 @@ def _check_columns(
 ) -> None:
     """Raise if columns are asked for that a report cannot have."""
     if is_unlabelled and (has_metrics or not rates):
-        raise ValueError("group_report needs y_true for metrics= and rates=False, got None.")
+        raise ValueError(
+            "group_report needs y_true for metrics= and rates=False, got None. For predicted "
+            "numbers without outcomes, use skfair.report.audit(None, y_pred, "
+            "sensitive_features=...), or skfair.metrics.mean_score_difference."
+        )
     if method not in ("wilson", "bootstrap", None):
         raise ValueError(f"method must be 'wilson', 'bootstrap' or None, got {method!r}.")
     if not rates and not has_metrics:

@@ -237,6 +237,13 @@ def is_settled(is_within: bool | None, are_left_out: bool) -> bool | None:
 def _check_sense(match: re.Match[str], limit: float) -> None:
     """Raise for a condition that holds for all models, for none, or for the fair ones."""
     text, metric = match.string.strip(), _metric_of(match).partition("[")[0]
+    if metric.endswith("_ratio") and limit > 1:
+        start = match.start("sign")
+        raise ValueError(
+            f"{text!r} limits nothing: ratios divide the smaller rate by the larger one, so they "
+            f"are at most 1. Write '{match.string[:start].strip()} < {1 / limit:.6g}', "
+            f"which holds as well if a rate is more than {limit:g} times another."
+        )
     if metric.endswith("_ratio") == match["sign"].startswith(">"):
         start, end = match.span("sign")
         other = match.string[:start] + _OPPOSITES[match["sign"]] + match.string[end:]

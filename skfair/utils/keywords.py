@@ -54,8 +54,11 @@ class NamedArguments:
 OF_GROUPS = {
     "groups": "Sensitive attributes are passed as sensitive_features=, and the person of each row "
     "as units=.",
+    "group": "Sensitive attributes are passed as sensitive_features=, and FairRanker takes the "
+    "query of each row as query_id=.",
+    "qid": "FairRanker takes the query of each row as query_id=.",
     **dict.fromkeys(
-        ("group", "sensitive", "protected", "A"),
+        ("sensitive", "protected", "A"),
         "Sensitive attributes are passed as sensitive_features=.",
     ),
 }

@@ -157,7 +157,8 @@ def _check_known(
     if len(levels) > 2 and between:
         raise ValueError(
             f"{name} has numbers such as {between[0]:.4g}, not labels. Compare scores with a "
-            "threshold, y_score > 0.5; for predicted numbers, group_report takes rates=False."
+            "threshold, y_score > 0.5. For predicted numbers, use skfair.report.audit, or beside "
+            "outcomes group_report(..., rates=False, metrics=...)."
         )
     check_common(name, levels, other_levels)
     if pos_label is None:

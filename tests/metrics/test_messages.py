@@ -184,7 +184,7 @@ FRONTS = [
 test_rankings_costs_and_fronts_say_what_is_wrong = messages(
     *of_calls(
         pair_errors,
-        ("agg must be 'mean', 'median', 'worst' or a quantile", {"agg": "max"}),
+        ("agg must be 'mean', 'median', 'worst', a quantile", {"agg": "max"}),
         ("quantile from 0 to 1", {"agg": 1.5}),
         ("quantile from 0 to 1", {"agg": True}),
         ("query_id has 1 rows but the other arguments have 2", {"query_id": [0]}),

@@ -89,3 +89,23 @@ def test_nothing_to_compare():
         with pytest.raises(ValueError, match="undefined in each of the 1 queries"):
             pair_error_gap(y, scores, **options)
     assert np.isnan(ndcg([0, 0], scores, query_id=query_id, zero_division=np.nan))
+
+
+@pytest.mark.parametrize("metric", [pair_error_gap, exposure_gap, rank_gap])
+def test_each_query_can_be_listed(metric):
+    """The value of a query alone is its entry in the list of all."""
+    rng = generator(9)
+    query = rng.permutation(np.resize(["q1", "q2", "q3"], 60))
+    groups, y, scores = (
+        rng.permutation(np.resize(["f", "m"], 60)),
+        np.arange(60) % 4,
+        rng.random(60),
+    )
+    listed = metric(y, scores, query_id=query, sensitive_features=groups, agg=None)
+    assert sorted(listed) == ["q1", "q2", "q3"]
+    for name, gap in listed.items():
+        own = query == name
+        rows = {"query_id": query[own], "sensitive_features": groups[own]}
+        assert gap == pytest.approx(metric(y[own], scores[own], **rows))
+    worst = metric(y, scores, query_id=query, sensitive_features=groups, agg="worst")
+    assert max(listed.values()) == pytest.approx(worst)

@@ -78,7 +78,7 @@ test_reports_say_what_is_wrong = messages(
         ("crossed groups", {"sex": BOTH, "estimate": "pooled", "intersectional": False}),
         (r"y_pred has numbers such as 0\.\d+, not labels", {"p": SCORE}),
         (r"y_pred has numbers such as 0\.\d+, not labels", {"p": SCORE, "pos_label": 0}),
-        ("numbers such as .* group_report takes rates=F", {"y": 3 * SCORE}),
+        ("numbers such as .* skfair.report.audit, .*rates=False", {"y": 3 * SCORE}),
         ("has the labels 0, 1, .* none in common", {"y": TEXT[Y], "pos_label": "yes"}),
         ("has the labels 'no', 'yes', which do not", {"y": TEXT[Y], "p": TEXT[PRED]}),
         ("Pass metrics= to have others", {"y": SCORE, "p": SCORE, "rates": False}),

@@ -12,6 +12,7 @@ import skfair.metrics
 from skfair.metrics import fairness_report, group_report
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.metrics.reports import Report
+from skfair.report import audit
 from tests import naive
 from tests.metrics.test_labels import random_case
 from tests.seeds import generator
@@ -479,3 +480,13 @@ def test_pooled_estimates_are_marked_and_empty_ones_stay_unknown():
     assert text.loc["sex=f, age=b", "true_positive_rate"] == "-"
     assert "~" in report.to_html()
     assert report.compact()["selection_rate_difference"].str.startswith("~").sum() == 5
+
+
+def test_scores_without_outcomes_are_sent_to_what_reads_them():
+    """ "Pass rates=False" was followed by "needs y_true": the audit was named by neither."""
+    rng = generator(12)
+    scores, groups = rng.random(200), np.resize(["f", "m"], 200)
+    for options in ({}, {"rates": False}):
+        with pytest.raises(ValueError, match=r"skfair\.report\.audit"):
+            group_report(None, scores, sensitive_features=groups, **options)
+    assert "mean prediction" in str(audit(None, scores, sensitive_features=groups))

@@ -278,3 +278,10 @@ test_wrong_calls_say_what_to_do = messages(
     (ValueError, "is not for classification", lambda: fit(loss="absolute_error")),
     (ValueError, "nonsense", lambda: fit(solver="nonsense")),
 )
+
+
+@pytest.mark.parametrize("name", ["group", "qid"])
+def test_queries_by_the_names_of_boosters_are_sent_to_query_id(name):
+    """Only sensitive_features were named, although group= and qid= are queries elsewhere."""
+    with pytest.raises(TypeError, match="query of each row as query_id="):
+        FairRanker().fit(np.eye(6), np.arange(6), **{name: [6]})

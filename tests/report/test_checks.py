@@ -155,7 +155,9 @@ def test_a_limit_that_no_value_can_exceed_is_refused(metric, limit):
     if metric == "treatment_equality_difference" or (metric, limit) in TOTALS_OF_TWO:
         assert read_condition(text).limit > 1
         return
-    with pytest.raises(ValueError, match=r"Pass a share, 0\.05 for 5%"):
+    is_ratio = metric.endswith("ratio")
+    remedy = "ratios divide the smaller.*Write" if is_ratio else r"Pass a share, 0\.05 for 5%"
+    with pytest.raises(ValueError, match=f"limits nothing: .*{remedy}"):
         read_condition(text)
 
 
@@ -299,3 +301,16 @@ def test_a_condition_on_a_difference_that_is_rather_a_ratio_is_warned_of(metric)
     assert [one.category for one in caught] == [LooseLimitWarning] * is_difference
     for one in caught:
         assert f"'{metric.replace('_difference', '_ratio')} < 0.8'" in str(one.message)
+
+
+@pytest.mark.parametrize("written", ["> 1.25", ">= 1.25", "<= 1.25", "< 2"])
+def test_the_remedy_for_a_ratio_above_1_can_be_written(written):
+    """Two remedies led from one to the other, and none could be written."""
+    groups = np.resize(["f", "m"], 200)
+    found = audit(None, (np.arange(200) % 3 > 0) * 1, sensitive_features=groups)
+    with pytest.raises(ValueError, match="they are at most 1. Write") as error:
+        found.check(f"demographic_parity_ratio {written}")
+    remedy = str(error.value).partition("Write '")[2].partition("'")[0]
+    limit = float(written.split()[1])
+    assert remedy == f"demographic_parity_ratio < {1 / limit:.6g}"
+    assert found.check(remedy).outcome in ("pass", "fail", "inconclusive")
