@@ -48,6 +48,9 @@ _PHRASES = {
     " For several classes see worst_class=True of make_fairness_scorer, which scores each "
     "against the rest, and rates=False of group_report.": "",
     "metrics has": "--metrics has",
+    "task='numbers'": "--task numbers",
+    "task='classes'": "--task classes",
+    "task='binary'": "--task binary",
     "units has": "--units has",
     "must be numeric, got": "must be numeric (1.234,5 and 55,5 % are read with --decimal ,), got",
     "Drop them": "Drop them, for example with --drop-missing target",

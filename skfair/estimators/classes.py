@@ -26,13 +26,14 @@ from skfair.constraints.base import Constraint
 from skfair.estimators.erm.settings import Settings
 from skfair.estimators.erm.task import TargetScale, Task
 from skfair.exceptions import PositiveClassWarning
+from skfair.groups.labels import CLEAR_LABELS
 from skfair.groups.training_data import TrainingData
 from skfair.losses import gives_probabilities, make_loss
 from skfair.utils.dask_collections import align, without_rows
 from skfair.utils.older import weights_of_classes
 from skfair.utils.text import listed
 from skfair.utils.threads import over_blocks
-from skfair.utils.validation import CLEAR_LABELS, check_weights
+from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
 

@@ -29,6 +29,7 @@ from skfair.groups.compared_groups import ComparedGroups
 from skfair.groups.counted_arrays import counted_rows
 from skfair.groups.distinct_rows import WeightedRows
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
+from skfair.groups.labels import check_positive
 from skfair.groups.outcomes import Counted, outcomes_of, right_or_wrong
 from skfair.groups.probabilities import GroupProbabilities, check_length, whole_numbers
 from skfair.groups.row_units import RowUnits, read_units
@@ -36,7 +37,7 @@ from skfair.groups.strata import Strata, read_strata
 from skfair.groups.table import GroupTable
 from skfair.groups.weighted_rows import LazyRows
 from skfair.utils.dask_collections import is_lazy
-from skfair.utils.validation import check_positive, check_scores, check_weights
+from skfair.utils.validation import check_scores, check_weights
 
 # Labels and scores by the name of the argument.
 Columns: TypeAlias = Mapping[str, Any]
@@ -164,8 +165,10 @@ class Cohort:
 
         def values_of(own: Columns) -> IntArray:
             true, predicted = own["y_true"], own["y_pred"]
-            if counted in ("correct", "equal"):
-                return right_or_wrong(true, predicted, are_numbers=counted == "equal")
+            if counted == "equal":
+                return right_or_wrong(true, predicted, are_numbers=True)
+            if counted == "correct":
+                return right_or_wrong(true, predicted, pos_label)
             return outcomes_of(None if ignores_true else true, predicted, pos_label)
 
         columns = {"y_true": y_true, "y_pred": y_pred}

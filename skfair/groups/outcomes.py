@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 from skfair._typing import IntArray
-from skfair.utils.validation import check_common, check_labels, positive_codes
+from skfair.groups.labels import check_common, check_no_numbers, positive_codes
+from skfair.utils.validation import check_labels
 
 # Which outcome a metric counts, the argument ``counted`` of ``Cohort.of_labels``:
 # "classes": the true and the predicted class of a row.
@@ -33,15 +34,23 @@ def outcomes_of(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
     return outcomes
 
 
-def right_or_wrong(y_true: Any, y_pred: Any, *, are_numbers: bool) -> IntArray:
+def right_or_wrong(
+    y_true: Any, y_pred: Any, pos_label: Any = None, *, are_numbers: bool = False
+) -> IntArray:
     """Return the outcome 3 for a right prediction and 2 for a wrong one.
 
     All true classes count as positive, so the accuracy of the table is the accuracy of the
-    predictions. With ``are_numbers``, true and predicted values need not have any value in common.
+    predictions. With ``pos_label``, a prediction is right if it says rightly whether the true class
+    is this one. With ``are_numbers``, true and predicted values need not have any value in common.
     """
+    if pos_label is not None:
+        of_rows = outcomes_of(y_true, y_pred, pos_label)
+        return np.asarray(2 + ((of_rows == 0) | (of_rows == 3)))
     true = check_labels(y_true, "y_true")
     predicted = check_labels(y_pred, "y_pred", true.codes.size)
     if not are_numbers:
+        for name, own, other in (("y_true", true, predicted), ("y_pred", predicted, true)):
+            check_no_numbers(name, own.levels, other.levels)
         check_common("y_pred", predicted.levels, true.levels)
     number = {level: i for i, level in enumerate(true.levels)}
     # The code of each predicted level among the true levels, or -1 if it is none of these.

@@ -477,7 +477,7 @@ def accuracy_parity_difference() -> None:
     """Compute the difference of accuracies between groups (0 is parity).
 
     The accuracy of a group is the share of its rows that are predicted correctly. The labels may
-    have any number of classes, and ``pos_label`` is not used.
+    have any number of classes. With ``pos_label``, this class is compared with the rest.
 
     Examples
     --------
@@ -494,7 +494,7 @@ def accuracy_parity_ratio() -> None:
     """Compute the ratio of accuracies between groups (1 is parity).
 
     The accuracy of a group is the share of its rows that are predicted correctly. The labels may
-    have any number of classes, and ``pos_label`` is not used.
+    have any number of classes. With ``pos_label``, this class is compared with the rest.
 
     Examples
     --------

@@ -27,11 +27,12 @@ from skfair._typing import BoolArray, ClassLabel, ColumnLike, ColumnsLike, Float
 from skfair.groups.cohort import Cohort, Columns
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision, aggregate
 from skfair.groups.distinct_rows import WeightedRows
+from skfair.groups.labels import check_positive
 from skfair.groups.weighted_rows import LazyRows
 from skfair.metrics.docs import COMPARISONS, documented_gap_of_scores
 from skfair.utils.docs import described, documenter
 from skfair.utils.text import did_you_mean, listed
-from skfair.utils.validation import check_positive, check_scores
+from skfair.utils.validation import check_scores
 
 
 @runtime_checkable

@@ -238,7 +238,8 @@ def measure_own(
     rng = check_random_state(random_state)
     for name, metric in metrics.items():
         predicted = np.asarray(rows.y_score) if takes_scores(metric) else rows.y_pred
-        metric = with_positive(metric, rows.pos_label, rows.y_true)
+        labels = None if takes_scores(metric) else predicted
+        metric = with_positive(metric, rows.pos_label, rows.y_true, labels)
         of_cells = [value_of(metric, rows, predicted, cell) for cell in cells]
         is_number = all(isinstance(value, float) for value in of_cells)
         values[name] = np.empty(len(cells), np.float64 if is_number else object)

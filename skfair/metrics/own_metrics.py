@@ -44,10 +44,11 @@ from skfair.groups.compared_groups import (
     is_group,
     ratios,
 )
+from skfair.groups.labels import check_positive, positive_codes
 from skfair.metrics.docs import documented_gap
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.keywords import Function
-from skfair.utils.validation import check_labels, check_positive
+from skfair.utils.validation import check_labels
 from skfair.utils.warn import hidden
 
 GroupStatistic = Literal["difference", "ratio", "smallest", "largest"]
@@ -177,7 +178,9 @@ class GroupMetric:
         compared and has no value raises, unless ``zero_division`` is NaN.
         """
         rows, groups = OwnRows.of(cohort), cohort.groups
-        metric = with_positive(self.metric, pos_label, cohort.columns["y_true"])
+        columns = cohort.columns
+        predicted = None if takes_scores(self.metric) else columns["y_pred"]
+        metric = with_positive(self.metric, pos_label, columns["y_true"], predicted)
         cells = groups.rows_of_cells()
         if not is_group(reference) and reference == "overall":
             parts = pairwise(groups.starts.tolist())
@@ -285,10 +288,15 @@ _OF_ROWS = ("sensitive_features", "control_features", "sample_weight")
 
 
 def against_rest(metric: Callable[..., float], label: Any) -> Callable[..., float]:
-    """Return a metric of one class against the rest; call it with ``pos_label=True``."""
+    """Return a metric of one class against the rest, whose positive class is True.
+
+    Scores as the second argument stay scores.
+    """
+    has_scores = takes_scores(metric)
 
     def of_class(y_true: ColumnLike, y_pred: ColumnLike, **options: Any) -> float:
-        return metric(np.asarray(y_true) == label, np.asarray(y_pred) == label, **options)
+        predicted = y_pred if has_scores else np.asarray(y_pred) == label
+        return metric(np.asarray(y_true) == label, predicted, **options)
 
     return of_class
 
@@ -427,11 +435,15 @@ def takes_pos_label(metric: Callable[..., float], **bound: object) -> bool:
 
 
 def with_positive(
-    metric: Callable[..., float], pos_label: ClassLabel, y_true: ColumnLike
+    metric: Callable[..., float],
+    pos_label: ClassLabel,
+    y_true: ColumnLike,
+    y_pred: ColumnLike | None = None,  # None for scores
 ) -> Callable[..., float]:
     """Return a metric with its positive class bound, if it needs one.
 
-    Without ``pos_label`` an error is raised if the labels do not say which class is positive. F1,
+    With more than two labels, the positive class is compared with the rest. Without ``pos_label``
+    an error is raised if the labels do not say which class is positive. F1,
     precision and recall are 0 in scikit-learn, with a warning, for rows that do not define them.
     They are NaN here, unless ``zero_division`` is bound.
     """
@@ -439,12 +451,18 @@ def with_positive(
     is_of_two = bound.get("average", "binary") == "binary"
     if is_of_two and base in _UNDEFINED_AS_ZERO and "zero_division" not in bound:
         metric = partial(metric, zero_division=np.nan)
-    if not takes_pos_label(metric):
+    positive = bound.get("pos_label", pos_label)
+    if not is_of_two or "pos_label" not in parameters_of(metric):
         return metric
-    if pos_label is None:
+    if positive is None:
         check_positive(y_true, "y_true", None)
         return metric
-    return partial(metric, pos_label=pos_label)
+    true = check_labels(y_true, "y_true")
+    other = [] if y_pred is None else check_labels(y_pred, "y_pred").levels
+    positive_codes(true, "y_true", positive, other)  # raises for a label that does not occur
+    if len({*true.levels, *other}) <= 2:
+        return partial(metric, pos_label=positive)
+    return against_rest(partial(metric, pos_label=True), positive)
 
 
 def value_of(

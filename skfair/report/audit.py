@@ -26,6 +26,7 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import ROLES, check_aligned
 from skfair.groups.compared_groups import Reference
 from skfair.groups.decision_memo import Memo
+from skfair.groups.labels import TaskName
 from skfair.groups.limits import changes_line
 from skfair.groups.named_columns import columns_of_blind
 from skfair.groups.record import Paths, several
@@ -39,10 +40,10 @@ from skfair.report.own_measures import own_of, warn_of_unknown, with_own
 from skfair.report.pages import render
 from skfair.report.people import COUNTED, UnitsRule, check_units_rule, one_row_each
 from skfair.report.profile import profile_of, write_profile
-from skfair.report.reading import RawRows, TaskName, check_raw_rows, find_task, survey_rows
+from skfair.report.reading import RawRows, check_raw_rows, find_task, survey_rows
 from skfair.report.record import Source, asked_checks, in_memory, write_audit
 from skfair.report.result import AuditTables, empty_table, head_of
-from skfair.report.sentences import decision_of, read_about, verdicts_of
+from skfair.report.sentences import decision_of, read_about, reading_of, verdicts_of
 from skfair.report.small_groups import Shown
 from skfair.report.subgroups import judge_subgroups, search_subgroups, tables_of
 from skfair.report.table import read_blocks, read_table
@@ -75,6 +76,9 @@ class Audit(AuditTables):
         Names of the columns in the data.
     decision : str
         Description of a positive decision, in the words of the data.
+    reading : str
+        How the labels were read, such as "read as numbers from 1 to 10", or "read as 3 classes;
+        positive: Yes, against No, unclear".
     made_on : str
         Date of the audit.
     version : str
@@ -211,8 +215,10 @@ class Audit(AuditTables):
         found : Audit
             The audit.
         """
-        is_binary = len(getattr(model, "classes_", ())) == 2
-        pos_label = positive_class(model, pos_label)
+        # Several classes, if they were asked for, have no positive one and no scores.
+        is_binary = len(getattr(model, "classes_", ())) == 2 and options.get("task") != "classes"
+        if is_binary:
+            pos_label = positive_class(model, pos_label)
         names = "sample_weight", "control_features", "units"
         by_row = {name: options.get(name) for name in names}
         check_aligned(X=X, y=y, sensitive_features=sensitive_features, **by_row)
@@ -355,7 +361,7 @@ class Audit(AuditTables):
         verdicts = verdicts_of(self)
         warning = law_warning(law_of(self.preset, verdicts))
         counted = f" ({self.about[COUNTED]})" if COUNTED in self.about else ""
-        lines = [f"{self.title}: {self.size}{counted}", *verdicts, *([warning] if warning else [])]
+        lines = [self.headline + counted, *verdicts, *([warning] if warning else [])]
         return "\n".join(map(visible, lines))
 
 
@@ -434,14 +440,19 @@ def audit(
         ``units``, every row is treated as a different person, which overstates the confidence if
         people occur more than once. A preset counts each person once, see ``units_rule``.
     pos_label : label, default=None
-        The class that counts as positive. It may be None if the labels are 0 and 1, -1 and 1, or
-        booleans. It is required for other labels, such as 1 and 2 or strings.
+        The class that counts as positive. All other labels, one or several, are the rest with which
+        it is compared. It may be None if the labels are 0 and 1, -1 and 1, or booleans. It is
+        required for two other labels, such as 1 and 2 or strings. With more labels, None compares
+        the share of each class.
     pos_label_true : label, default=None
         The class of ``y_true`` that counts as positive, if its labels differ from the labels of
         ``y_pred``. For example, loans that are "granted" may later be "repaid".
     task : {"auto", "binary", "classes", "numbers"}, default="auto"
-        Kind of predictions. "auto" treats numbers with fractions as "numbers", two labels as
-        "binary", and more labels as "classes".
+        Kind of predictions. "auto" treats numbers with fractions as "numbers", and also more than
+        five whole numbers if ``y_true`` is None, such as the scores from 1 to 10 of a judge. Two
+        labels, or a ``pos_label`` among several, are "binary", and more labels are "classes". A
+        warning follows if whole numbers may be either. The first line of the audit says how labels
+        were read.
     threshold : float, default=None
         Threshold of scores, if no predictions are given. Rows with larger scores are predicted
         positive.
@@ -554,7 +565,8 @@ def audit(
         how: dict[str, Any] = {"threshold": threshold, "like": check_aligned(**raw.named())}
         if units is None:
             warn_of_people(index_columns(how["like"], sensitive_features))
-        read_task = find_task(survey_rows(raw.labels(), task), task, pos_label, pos_label_true)
+        survey = survey_rows(raw.labels(), task)
+        read_task = find_task(survey, task, pos_label, pos_label_true, raw=raw)
         if preset is not None and units is not None:
             block = {**raw._asdict(), **dict(zip(ROLES, groups, strict=True))}
             block, counted = one_row_each(block, read_task, threshold, units_rule)
@@ -605,6 +617,7 @@ def audit_table(
         about=about,
         columns={name: own for name, own in columns.items() if name != "units" or sample.units},
         decision=decision_of(task, columns, options.median or threshold),
+        reading=reading_of(task, columns, options.median or threshold),
         task=task.kind,
         control_features=list(sample.within),
         rates=shown.without_hidden(pd.concat(rates, ignore_index=True)),
@@ -615,7 +628,7 @@ def audit_table(
         calibration=shown.without_hidden(calibration),
         preset=options.preset or "",
         rule=rule_text(options),
-        impact=shown.without_hidden(impact_table(sample, views, options)),
+        impact=shown.without_hidden(impact_table(sample, views, options, task.reading)),
         signed=signed_table(views, options, chances),
         within=within,
         strata=shown.strata(asked, options.confidence),

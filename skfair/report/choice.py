@@ -98,7 +98,7 @@ class Judged(NamedTuple):
         ``before`` are the decisions of the first candidate, with which all are compared.
         """
         raw = self.raw._replace(y_pred=candidate.decisions, before=before)
-        task = find_task(survey_rows(raw.labels(), "binary"), "binary", self.positive)
+        task = find_task(survey_rows(raw.labels(), "binary"), "binary", self.positive, raw=raw)
         table = read_table(raw, task, self.groups, like=check_aligned(**raw.named()))
         options = read_options(random_state=0, **self.options)
         shown = Shown(table, options)

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skfair.groups.labels import TaskName
 from skfair.groups.reference import read_reference
 from skfair.groups.table import total
 from skfair.groups.telling_columns import warn_of_people
@@ -35,12 +36,12 @@ from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
 from skfair.report.people import COUNTED, check_units_rule, one_row_each
 from skfair.report.profile import SUFFIXES
-from skfair.report.reading import RawRows, Survey, TaskName, check_judged, survey_rows, task_of
+from skfair.report.reading import RawRows, Survey, check_judged, find_task, survey_rows
 from skfair.report.record import Source
 from skfair.report.scores import range_of_scores
 from skfair.report.sentences import read_about
 from skfair.report.table import sums_of_block, warn_table
-from skfair.report.tasks import Numbers, Task, gaps_of
+from skfair.report.tasks import Task, gaps_of
 from skfair.utils.factorize import factorize, in_order
 from skfair.utils.text import listed, plural, visible
 from skfair.utils.validation import check_number, check_probability, check_scores
@@ -192,7 +193,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         table = table._replace(labels_are_text=True)
         survey = _survey(table, arguments.task, apart)
     assert survey is not None
-    task = _task(survey, arguments)
+    task = _task(survey, arguments, judged)
     threshold, median = arguments.threshold, None
     if arguments.preset == "ll144" and judged.y_pred is None and threshold is None:
         threshold = median = _median_score(table)
@@ -445,22 +446,10 @@ def _survey(table: TableFile, task_name: TaskName, apart: str | None) -> Survey 
     return survey
 
 
-def _task(survey: Survey, arguments: argparse.Namespace) -> Task:
-    """Return the task that was named, or the one that the labels show.
-
-    ``find_task`` does the same for ``audit``, but names arguments instead of options in messages.
-    """
-    name: TaskName = arguments.task
+def _task(survey: Survey, arguments: argparse.Namespace, judged: RawRows) -> Task:
+    """Return the task that was named, or the one that the labels show."""
     if arguments.pos_label_true is not None and arguments.target is None:
         raise ValueError("--pos-label-true is a label of the column that --target names.")
-    first = next(iter(survey.labels), None)  # true labels, if there are any
-    if name == "numbers" or (name == "auto" and first in survey.fractions):
-        return Numbers()
-    if survey.fractions:
-        raise ValueError(
-            f"Column {listed(sorted(survey.fractions))} has fractions, which are no labels. Pass "
-            "scores as --score, and --task numbers if numbers are predicted."
-        )
     every = [level for levels in survey.labels.values() for level in in_order(levels or [])]
-    positives = (arguments.pos_label, arguments.pos_label_true)
-    return task_of(survey, name, *(label_of(text, every) for text in positives))
+    positives = (label_of(text, every) for text in (arguments.pos_label, arguments.pos_label_true))
+    return find_task(survey, arguments.task, *positives, raw=judged)

@@ -35,6 +35,7 @@ from skfair.classification import FairDecisionClassifier
 from skfair.estimators.kept_models import keeping_models
 from skfair.exceptions import SelectionRateWarning
 from skfair.groups.decision_memo import chosen_limits, open_memo
+from skfair.groups.labels import check_positive
 from skfair.groups.sensitive import Sensitive
 from skfair.model_selection import FairnessPath, fairness_path
 from skfair.report.choice import Choice
@@ -43,7 +44,7 @@ from skfair.report.files import TableFile, decimal_of
 from skfair.utils.factorize import factorize
 from skfair.utils.files import replacing
 from skfair.utils.text import listed, visible
-from skfair.utils.validation import check_limit, check_positive, check_scores
+from skfair.utils.validation import check_limit, check_scores
 from skfair.utils.warn import unwanted, warn_user
 
 # The share of rows that judge models. A quarter would make intervals 1.4 times as wide, and

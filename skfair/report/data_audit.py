@@ -26,6 +26,7 @@ from scipy import stats
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.attributes import SENSITIVE, Role, check_aligned, read_columns
+from skfair.groups.labels import MOST_CLASSES
 from skfair.groups.rates import CellMeans, wilson
 from skfair.groups.row_units import RowUnits, read_units
 from skfair.groups.table import GroupTable
@@ -34,7 +35,6 @@ from skfair.report.gaps import Gap
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.pages import render_template, rows_of
 from skfair.report.proxies import N_FOLDS, Together, count_rows, deal_folds, judge, shift_index
-from skfair.report.reading import MOST_CLASSES
 from skfair.report.result import PlainTables, head_of, where
 from skfair.report.sentences import SIGNIFICANT, apart_sentences, group_words, read_about
 from skfair.report.small_groups import Sums, class_counts, without_small
@@ -414,7 +414,10 @@ class _Sample:
                 "classes). Merge rare classes."
             )
         if pos_label is not None and pos_label not in levels:
-            raise ValueError(f"pos_label={pos_label!r} is no label of y: {listed(levels)}.")
+            raise ValueError(
+                f"pos_label={pos_label!r} is no label of y: {listed(levels)}."
+                f"{did_you_mean(pos_label, levels)}"
+            )
         chosen = levels if len(levels) > 2 else levels[-1:]
         chosen = chosen if pos_label is None else [pos_label]
         if len(chosen) == 1:

@@ -37,19 +37,21 @@ def rule_text(options: Options) -> str:
     return f"{text} Here the rate is the share of scores above the median, {options.median:.4g}."
 
 
-def impact_table(sample: GroupTable, views: list[View], options: Options) -> pd.DataFrame:
+def impact_table(
+    sample: GroupTable, views: list[View], options: Options, reading: str
+) -> pd.DataFrame:
     """Return the table ``impact``: rates, ratios and tests of each group of each view.
 
     It is empty without a preset. Preset "ecoa" also accepts predicted numbers, such as prices. They
-    have no selection rates.
+    have no selection rates. ``reading`` says how labels were read.
     """
     if options.preset is None:
         return pd.DataFrame()
     has_prices = options.preset == "ecoa" and "mean_prediction" in sample.measures
     if "selection_rate" not in sample.measures and not has_prices:
         raise ValueError(
-            f"preset={options.preset!r} compares selection rates, which need two classes. Pass "
-            "decisions as y_pred, or y_score with threshold."
+            f"preset={options.preset!r} compares selection rates, but the labels are {reading}. "
+            "Pass the label that means selected as pos_label=, or y_score with threshold."
         )
     of_all = sample.measures.get("selection_rate", next(iter(sample.measures.values())))
     if sample.units is not None or not (of_all.sums[:, 0] == sample.counts).all():

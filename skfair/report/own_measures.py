@@ -161,7 +161,9 @@ def with_own(
         names_class = "pos_label" in getattr(metric.metric, "keywords", {})
         is_coded = task.kind != "classes" and not names_class
         true = np.asarray(rows.true if is_coded else raw.y_true)
-        called = with_positive(metric.metric, 1 if task.kind == "binary" else None, true)
+        beside = None if of_scores else rows.predicted if is_coded else raw.y_pred
+        positive = 1 if task.kind == "binary" else None
+        called = with_positive(metric.metric, positive, true, beside)
         for prefix, predicted in columns.items():
             labels = raw.before if prefix else raw.y_pred
             is_own = is_coded or of_scores or labels is None

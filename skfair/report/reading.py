@@ -6,7 +6,8 @@ Every audit reads its rows in four steps:
    which there are.
 2. :func:`survey_rows` collects what must be known of all rows before a row is counted: the labels
    and the range of the scores. Rows may come in blocks, and the surveys of blocks add up.
-3. :func:`find_task` decides from the survey what is predicted: two classes, several, or numbers.
+3. :func:`find_task` makes the task: one class against the rest, several classes, or numbers.
+   :func:`skfair.groups.labels.kind_of` decides from the survey which of these it is.
 4. :func:`read_rows` turns the columns, or those of one block, into codes and numbers. The table of
    sums is made of these in :mod:`skfair.report.table`.
 
@@ -18,31 +19,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from skfair._typing import ClassLabel, ColumnsLike
+from skfair.groups.labels import (
+    MOST_CLASSES,
+    Kind,
+    TaskName,
+    are_fractions,
+    are_whole,
+    check_common,
+    extent_of,
+    have_fractions,
+    kind_of,
+    positive_codes,
+)
 from skfair.groups.row_units import RowUnits, read_units
-from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task, look_like_scores
+from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.factorize import Factorized, in_order
 from skfair.utils.text import listed
 from skfair.utils.validation import (
-    check_common,
     check_labels,
     check_number,
     check_scores,
     check_weights,
     one_dimensional,
-    positive_codes,
 )
-
-TaskName = Literal["auto", "binary", "classes", "numbers"]
-
-# Labels with more different values than this are not read as classes.
-MOST_CLASSES = 30
 
 
 class RawRows(NamedTuple):
@@ -74,6 +80,14 @@ class RawRows(NamedTuple):
         return read_units(self.units, n_rows)
 
 
+_NOWHERE = np.inf, -np.inf  # the ends of no numbers
+
+
+def _joined(own: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """Return the ends of two ranges together."""
+    return min(own[0], other[0]), max(own[1], other[1])
+
+
 @dataclass(frozen=True)
 class Survey:
     """Facts about all rows that must be known before a row is counted.
@@ -83,7 +97,9 @@ class Survey:
 
     # By column of labels, the levels that occur, or None if the column has numbers with fractions
     labels: dict[str, list[Any] | None] = field(default_factory=dict)
-    ends: tuple[float, float] = (np.inf, -np.inf)  # smallest and largest score of rows with weight
+    ends: tuple[float, float] = _NOWHERE  # smallest and largest score of rows with weight
+    # By column of numbers, the smallest and the largest one
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     n_rows: int = 0
     n_counted: int = 0  # number of rows whose weight is not 0
 
@@ -98,10 +114,14 @@ class Survey:
             both = self.labels.get(name, []), other.labels.get(name, [])
             known = [level for levels in both for level in levels or ()]
             labels[name] = None if None in both else list(dict.fromkeys(known))
-        (low, high), (own_low, own_high) = self.ends, other.ends
+        ranges = {
+            name: _joined(self.ranges.get(name, _NOWHERE), other.ranges.get(name, _NOWHERE))
+            for name in {**self.ranges, **other.ranges}
+        }
         return Survey(
             labels,
-            (min(low, own_low), max(high, own_high)),
+            _joined(self.ends, other.ends),
+            ranges,
             self.n_rows + other.n_rows,
             self.n_counted + other.n_counted,
         )
@@ -123,12 +143,18 @@ def survey_rows(
     counted = np.ones(n_rows, bool)
     if weights is not None:
         counted = np.asarray(check_weights(weights, n_rows, are_all=False)) > 0
+    ranges: dict[str, tuple[float, float]] = {}
     for column, values in labels.items():
-        has_fractions = name == "numbers" or look_like_scores(values)
-        levels[column] = None if has_fractions else check_labels(values, column).levels
-        if has_fractions:
-            check_scores(values, column)
-    survey = Survey(levels, n_rows=n_rows, n_counted=int(counted.sum()))
+        are_numbers, levels[column] = name == "numbers" or have_fractions(values), None
+        if not are_numbers:
+            found = check_labels(values, column).levels
+            if are_whole(found) and found:
+                ranges[column] = float(min(found)), float(max(found))
+            levels[column] = None if are_fractions(found) else found
+        if levels[column] is None:
+            numbers = check_scores(values, column)
+            ranges[column] = float(numbers.min(initial=np.inf)), float(numbers.max(initial=-np.inf))
+    survey = Survey(levels, ranges=ranges, n_rows=n_rows, n_counted=int(counted.sum()))
     if score is None:
         return survey
     scores = check_scores(score[1], score[0])[counted]
@@ -175,38 +201,41 @@ def check_judged(raw: RawRows, threshold: float | None) -> None:
 
 
 def find_task(
-    survey: Survey, name: TaskName, pos_label: ClassLabel, pos_label_true: ClassLabel = None
+    survey: Survey,
+    name: TaskName,
+    pos_label: ClassLabel,
+    pos_label_true: ClassLabel = None,
+    *,
+    raw: RawRows,
 ) -> Task:
     """Return the task that was named, or the one that the labels show.
 
-    If the first column of labels, y_true if it was given, has fractions, numbers are predicted.
+    ``raw`` says which columns there are.
     """
-    if name not in ("auto", "binary", "classes", "numbers"):
-        raise ValueError(f"task must be 'auto', 'binary', 'classes' or 'numbers', got {name!r}.")
-    if pos_label_true is not None and "y_true" not in survey.labels:
+    has_true = raw.y_true is not None
+    if pos_label_true is not None and not has_true:
         raise ValueError(f"pos_label_true={pos_label_true!r} is a class of y_true, got None.")
-    first = next(iter(survey.labels), None)
-    if name == "numbers" or (name == "auto" and first in survey.fractions):
-        if "y_pred" not in survey.labels:
+    if pos_label_true is not None and name not in ("auto", "binary"):
+        raise ValueError(f"pos_label_true= is for task='binary', got task={name!r}.")
+    one = pos_label if pos_label_true is None else pos_label_true
+    kind = kind_of(survey.labels, name, one, has_true=has_true)
+    if kind == "numbers":
+        if raw.y_pred is None:
             raise ValueError("Predicted numbers are audited as y_pred=; y_score= is for classes.")
-        return Numbers()
-    if survey.fractions:
-        raise ValueError(
-            f"{survey.fractions[0]} has fractions, which look like scores, but y_true has labels. "
-            "Pass scores as y_score= and decisions as y_pred=, for example y_pred = score > 0.5; "
-            "if numbers are predicted, pass task='numbers'."
-        )
-    return task_of(survey, name, pos_label, pos_label_true)
+        predicted = list(survey.labels)[has_true]
+        return Numbers(extent_of(*survey.ranges.get(predicted, _NOWHERE)))
+    return _task_of(survey, kind, name, pos_label, pos_label_true)
 
 
-def task_of(
+def _task_of(
     survey: Survey,
+    kind: Kind,
     name: TaskName,
     pos_label: ClassLabel,
     # If given, the first column, y_true, has labels of its own, of which this one is positive.
     pos_label_true: ClassLabel = None,
 ) -> Task:
-    """Return the task for labels that are classes: two of them, or several.
+    """Return the task for labels that are classes.
 
     Without labels, a threshold makes decisions of scores, which have the classes 0 and 1.
     """
@@ -223,47 +252,38 @@ def task_of(
     of_true = None
     if pos_label_true is not None:
         argument, *others = factorized
-        of_true = _two_classes({argument: factorized[argument]}, pos_label_true, "pos_label_true")
+        own = {argument: factorized[argument]}
+        of_true = _against_rest(own, pos_label_true, "pos_label_true")
         factorized = {other: factorized[other] for other in others}
-        name = "binary" if name == "auto" else name
-        if name != "binary":
-            raise ValueError(f"pos_label_true= is for task='binary', got task={name!r}.")
-    levels = {level: None for column in factorized.values() for level in column.levels}
+    levels = list(dict.fromkeys(own for column in factorized.values() for own in column.levels))
     for argument, column in factorized.items():
         check_common(argument, column.levels, next(iter(factorized.values())).levels)
-    is_two = len(levels) <= 2 or name == "binary"
-    if name == "classes" or (name == "auto" and not is_two):
-        if len(levels) > MOST_CLASSES:
-            raise ValueError(
-                f"y_true and y_pred have {len(levels)} different labels (at most {MOST_CLASSES} "
-                "are read as classes). If they are numbers, pass task='numbers'; else merge rare "
-                "classes."
-            )
-        return Classes(tuple(in_order(list(levels))))
-    return Binary(*_two_classes(factorized, pos_label), of_true)
+    if kind == "binary":
+        return Binary(*_against_rest(factorized, pos_label), of_true)
+    if len(levels) > MOST_CLASSES:
+        raise ValueError(
+            f"y_true and y_pred have {len(levels)} different labels (at most {MOST_CLASSES} are "
+            "read as classes). If they are numbers, pass task='numbers'; else merge rare classes."
+        )
+    return Classes(tuple(in_order(levels)))
 
 
-def _two_classes(
+def _against_rest(
     factorized: dict[str, Factorized], pos_label: ClassLabel, option: str = "pos_label"
 ) -> tuple[tuple[Any, ...], Any]:
-    """Return the two classes of some columns, and the positive one.
+    """Return the classes of some columns, and the positive one.
 
-    ``option`` is the name of the argument for messages. If only one class occurs, the positive one
-    is added.
+    ``option`` is the name of the argument for messages. If the positive class does not occur, it is
+    added.
     """
-    levels = {level: None for column in factorized.values() for level in column.levels}
-    if len(levels) > 2:
-        raise ValueError(
-            f"task='binary' needs two labels, got {listed(levels)}. Compare them yourself: "
-            "y == label."
-        )
+    levels = list(dict.fromkeys(own for column in factorized.values() for own in column.levels))
     for argument, column in factorized.items():
         try:
-            positive_codes(column, argument, pos_label, list(levels))
+            positive_codes(column, argument, pos_label, levels)
         except ValueError as error:
             raise ValueError(str(error).replace("pos_label=", f"{option}=")) from error
     positive = 1 if pos_label is None else pos_label
-    return tuple(in_order([*levels, *([] if positive in levels else [positive])])), positive
+    return tuple(in_order(list(dict.fromkeys([*levels, positive])))), positive
 
 
 def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: bool = True) -> Rows:

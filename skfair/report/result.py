@@ -194,7 +194,7 @@ class AuditTables(PlainTables):
     """All numbers of an audit; documented by :class:`skfair.report.Audit`."""
 
     _templates = "page.html.j2", "cell.html.j2", "card.md.j2"
-    _schema = "schema.json", "3.1"
+    _schema = "schema.json", "3.2"
 
     task: str
     control_features: list[str]
@@ -202,12 +202,18 @@ class AuditTables(PlainTables):
     n_subgroups: int
     n_beyond_chance: int
     calibration: pd.DataFrame
+    reading: str = ""  # audits of earlier releases have none
     preset: str = ""
     rule: str = ""
     impact: pd.DataFrame = field(default_factory=pd.DataFrame)
     signed: pd.DataFrame = field(default_factory=pd.DataFrame)
     within: pd.DataFrame = field(default_factory=pd.DataFrame)
     strata: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @property
+    def headline(self) -> str:
+        """The title, the number of rows, and how the labels were read."""
+        return f"{self.title}: {self.size}{self.reading and f', {self.reading}'}"
 
     def value(self, metric: str, view: str | None = None) -> float:
         """Return a metric of the audited model, for the worst view or for a given view.
@@ -302,8 +308,9 @@ class AuditTables(PlainTables):
             metric = asked
             known = ", ".join(dict.fromkeys(now["metric"]))
             raise ValueError(
-                f"The audit has no metric {metric!r}. It has {known}. Other metrics are named when "
-                "the audit is made: metrics=[...], also make_group_metric(f1_score)."
+                f"The audit has no metric {metric!r}. Its labels were {self.reading}, so it has "
+                f"{known}. Other metrics are named when the audit is made: metrics=[...], also "
+                "make_group_metric(f1_score). One class of several is named by pos_label=."
             )
         without = [name for name in attributes if name not in set(rows["view"])]
         if without:

@@ -111,6 +111,14 @@ def decision_of(task: Task, columns: dict[str, str], threshold: float | None) ->
     )
 
 
+def reading_of(task: Task, columns: dict[str, str], threshold: float | None) -> str:
+    """Say how the labels were read, or the scores if a threshold makes decisions of them."""
+    if "y_pred" not in columns and threshold is not None:
+        of_true = task.reading if "y_true" in columns else ""
+        return f"scores above {threshold:.6g} are positive{of_true and f'; outcomes {of_true}'}"
+    return task.reading
+
+
 def measure_of(metric: str, task: str) -> str:
     """Return the measure that a difference compares, or "" if it compares several.
 

@@ -38,6 +38,7 @@ from scipy import sparse, stats
 
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, IntArray, Seed
 from skfair.groups.attributes import check_aligned
+from skfair.groups.labels import TaskName
 from skfair.groups.levels import intersection_name, number_tuples
 from skfair.groups.rates import CellMeans, added
 from skfair.groups.row_units import RowUnits
@@ -46,7 +47,6 @@ from skfair.report.gaps import MOST_JOINT, Simulated, drawn_means
 from skfair.report.options import Options, read_options
 from skfair.report.reading import (
     RawRows,
-    TaskName,
     check_raw_rows,
     find_task,
     read_rows,
@@ -401,7 +401,7 @@ def find_subgroups(
     if n_rows is None:
         raise TypeError("find_subgroups reads single rows. compute() the Dask collections.")
     check_aligned(**raw.named())
-    read_task = find_task(survey_rows(raw.labels(), task), task, pos_label)
+    read_task = find_task(survey_rows(raw.labels(), task), task, pos_label, raw=raw)
     rows = read_rows(raw, read_task, threshold)
     together = raw.together(n_rows)
     people = None if together is None else together.shares

@@ -28,12 +28,13 @@ import numpy as np
 from skfair._typing import ClassLabel, ColumnsLike, IntArray
 from skfair.groups.attributes import CONTROL, SENSITIVE, Role, read_columns, warn_levels
 from skfair.groups.encoding import encode_groups
+from skfair.groups.labels import TaskName
 from skfair.groups.levels import number_tuples, sums_by
 from skfair.groups.rates import CellMeans
 from skfair.groups.row_units import UnitParts
 from skfair.groups.table import GroupTable, total
 from skfair.report.options import MISSING, Options
-from skfair.report.reading import RawRows, Survey, TaskName, find_task, read_rows, survey_rows
+from skfair.report.reading import RawRows, Survey, find_task, read_rows, survey_rows
 from skfair.report.scores import binned_scores, range_of_scores
 from skfair.report.tasks import Rows, Task, values_of
 from skfair.utils.dask_collections import align
@@ -151,7 +152,7 @@ def read_blocks(
     if options.preset == "ll144" and raw.y_pred is None and threshold is None:
         threshold = float(np.median(np.concatenate(rows.collect(itemgetter("y_score")))))
         options = options._replace(median=threshold)
-    task = find_task(survey, task_name, *pos_labels)
+    task = find_task(survey, task_name, *pos_labels, raw=raw)
     missing = MISSING if MISSING in options.unknown else None
     ends = range_of_scores(np.array(survey.ends))
     how = {"threshold": threshold, "score_range": ends, "missing": missing}

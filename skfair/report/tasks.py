@@ -28,8 +28,8 @@ from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
 from skfair.groups.rates import RATES
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.gaps import Gap
-from skfair.utils.text import did_you_mean, listed
-from skfair.utils.validation import check_labels, check_scores, one_dimensional
+from skfair.utils.text import did_you_mean, listed, listed_in
+from skfair.utils.validation import check_labels, check_scores
 
 # The names of measures of the earlier model begin with this.
 BEFORE = "before:"
@@ -68,16 +68,23 @@ Value = tuple[str, FloatArray | BoolArray, BoolArray | None]
 
 @dataclass(frozen=True)
 class Binary:
-    """Decisions: one class counts as positive."""
+    """Decisions: one class counts as positive, and all others are the rest."""
 
     classes: tuple[Any, ...]
     positive: Any
     of_true: tuple[tuple[Any, ...], Any] | None = None  # classes of y_true, if it has other ones
     kind: ClassVar[str] = "binary"
+
+    @property
+    def reading(self) -> str:
+        """How labels were read, in words."""
+        text = f"{plural_classes(self.classes)}; positive: {against(self.classes, self.positive)}"
+        return f"{text}; truly positive: {against(*self.of_true)}" if self.of_true else text
+
     searched = (("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy"),)
 
     def codes(self, labels: ColumnLike, name: str) -> IntArray:
-        """Return 1 for the positive class and 0 for the other one."""
+        """Return 1 for the positive class and 0 for the rest."""
         own = self.of_true if name == "y_true" else None
         classes, positive = own or (self.classes, self.positive)
         is_positive = class_codes(labels, name, classes) == classes.index(positive)
@@ -121,6 +128,11 @@ class Classes:
     classes: tuple[Any, ...]
     kind: ClassVar[str] = "classes"
 
+    @property
+    def reading(self) -> str:
+        """How labels were read, in words."""
+        return f"{plural_classes(self.classes)}: {listed_in([*map(label_text, self.classes)])}"
+
     def codes(self, labels: ColumnLike, name: str) -> IntArray:
         """Return the number of the class of each row."""
         return class_codes(labels, name, self.classes)
@@ -159,9 +171,15 @@ class Classes:
 class Numbers:
     """Predictions of a number."""
 
+    extent: str = ""  # the range of the predictions, see ``extent_of``
     classes: ClassVar[tuple[Any, ...]] = ()
     kind: ClassVar[str] = "numbers"
     searched = (("mean_residual", "mean_absolute_error"), ("mean_prediction",))
+
+    @property
+    def reading(self) -> str:
+        """How predictions were read, in words."""
+        return f"read as numbers{self.extent}"
 
     def codes(self, labels: ColumnLike, name: str) -> FloatArray:
         """Return the numbers."""
@@ -223,8 +241,9 @@ def gaps_of(
     if unknown:
         hint = did_you_mean(unknown[0], known)
         raise ValueError(
-            f"metrics has {listed(unknown)}, but this audit knows {', '.join(known)}.{hint} A "
-            "metric of a single group, such as f1_score, is passed as make_group_metric(f1_score)."
+            f"metrics has {listed(unknown)}, but this audit knows {', '.join(known)}.{hint} Its "
+            f"labels are {task.reading}. A metric of a single group, such as f1_score, is "
+            "passed as make_group_metric(f1_score)."
         )
     lacking = [name for name in names if not set(known[name].measures) <= measures]
     if lacking and metrics is not None:
@@ -254,14 +273,20 @@ def class_codes(labels: ColumnLike, name: str, classes: tuple[Any, ...]) -> IntA
     return np.array([numbers[level] for level in factorized.levels], np.int64)[factorized.codes]
 
 
-def look_like_scores(values: Any) -> bool:
-    """Whether values include fractions, as scores do and labels do not."""
-    array = one_dimensional(values, "y_pred", may_be_empty=True)
-    if getattr(array.dtype, "kind", "O") != "f":
-        return False
-    numbers = np.asarray(array)
-    numbers = numbers[np.isfinite(numbers)]
-    return bool((numbers != np.round(numbers)).any())
+def plural_classes(classes: tuple[Any, ...]) -> str:
+    """Begin to say how labels were read."""
+    return f"read as {len(classes)} class{'es' * (len(classes) != 1)}"
+
+
+def against(classes: tuple[Any, ...], positive: Any) -> str:
+    """Name the positive class, and the rest that it is compared with."""
+    rest = [label_text(own) for own in classes if own != positive]
+    return label_text(positive) + (f", against {listed_in(rest)}" if rest else "")
+
+
+def label_text(label: Any) -> str:
+    """Write a label; a whole number is written without a point, whatever holds it."""
+    return f"{label:.0f}" if isinstance(label, float) and label.is_integer() else str(label)
 
 
 def _change_of_accuracy(rows: Rows) -> Iterator[Value]:

@@ -33,10 +33,9 @@ def plural(n: int, noun: str) -> str:
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """Return ``" Did you mean 'x'?"`` for the most similar known name, "" if none is similar."""
-    texts = [str(name) for name in known]
+    own = {str(name).lower(): name for name in known}
     # A ColumnTransformer puts "passthrough__" before the names of columns.
-    names = {name.lower().rpartition("__")[2]: name for name in texts}
-    names |= {name.lower(): name for name in texts}
+    names = {text.rpartition("__")[2]: name for text, name in own.items()} | own
     near = get_close_matches(str(name).lower(), names, 1)
     return f" Did you mean {names[near[0]]!r}?" if near else ""
 

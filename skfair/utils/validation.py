@@ -1,29 +1,25 @@
 """Checks of labels, scores and weights that metrics and estimators share.
 
-Checks of columns (``one_dimensional``, ``check_labels``, ``check_positive``, ``check_scores``,
-``check_weights``) return the values in a form that the rest computes with. Checks of options
-(``check_number``, ``check_limit`` and others) mostly return nothing. All raise an error that names
-the argument.
+Checks of columns (``one_dimensional``, ``check_labels``, ``check_scores``, ``check_weights``)
+return the values in a form that the rest computes with. Checks of options (``check_number``,
+``check_limit`` and others) mostly return nothing. All raise an error that names the argument. How
+labels are read is decided in :mod:`skfair.groups.labels`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from skfair._typing import ClassLabel, ColumnLike, FloatArray, IntArray
+from skfair._typing import ColumnLike, FloatArray, IntArray
 from skfair.exceptions import LooseLimitWarning
 from skfair.utils.factorize import Factorized, factorize
-from skfair.utils.text import did_you_mean, listed, plural
+from skfair.utils.text import listed, plural
 from skfair.utils.warn import warn_user
 
-# If all labels are in one of these sets, 1 is the positive class (True equals 1). All metrics,
-# estimators, audits and monitors follow this rule. Other labels, such as 1 and 2 or text, need a
-# pos_label.
-CLEAR_LABELS = ({0, 1}, {-1, 1})
 # A limit on a difference of rates that is larger than this was probably meant as a ratio. The usual
 # ratios are 0.8 and 0.9, and the usual limits on a difference are at most 0.2.
 LOOSE = 0.5
@@ -113,86 +109,6 @@ def check_clusters(
             "numpy.unique(labels, return_inverse=True)[1]."
         )
     return np.array(levels, dtype=np.int64)[codes], n_clusters
-
-
-def check_positive(
-    values: Any, name: str, pos_label: ClassLabel, n_samples: int | None = None
-) -> IntArray:
-    """Encode labels as 1 for the positive class and 0 for every other one."""
-    return positive_codes(check_labels(values, name, n_samples), name, pos_label)
-
-
-def positive_codes(
-    factorized: Factorized, name: str, pos_label: ClassLabel, other_levels: Sequence[Any] = ()
-) -> IntArray:
-    """Turn encoded labels into 1 for the positive class and 0 for every other one.
-
-    If ``pos_label`` is None, the labels must be in a set of ``CLEAR_LABELS``. Otherwise it must
-    occur among these labels or ``other_levels``, the labels with which they are compared (the true
-    labels if these are predicted, and vice versa). It may be missing if all rows have the same
-    label.
-    """
-    codes, levels = factorized
-    if not isinstance(pos_label, Hashable):
-        raise TypeError(f"pos_label={pos_label!r} is no label. Pass one of {listed(levels)}.")
-    known = set(levels) if pos_label is None else {*levels, *other_levels, pos_label}
-    is_clear = known <= CLEAR_LABELS[0] or known <= CLEAR_LABELS[1]
-    if not is_clear and (pos_label is None or pos_label not in levels):
-        _check_known(name, levels, pos_label, other_levels)
-    pos_label = 1 if pos_label is None else pos_label
-    is_positive = np.array([level == pos_label for level in levels], dtype=np.int64)
-    if len(levels) == 2 and is_positive[1] and not is_positive[0]:  # the codes are the result
-        return codes
-    return is_positive[codes]
-
-
-def _check_known(
-    name: str, levels: Sequence[Any], pos_label: ClassLabel, other_levels: Sequence[Any]
-) -> None:
-    """Raise if labels do not show a positive class, or if ``pos_label`` is not among them.
-
-    Only :func:`positive_codes` calls it, and only if the labels are not clear.
-    """
-    between = [level for level in levels if isinstance(level, float) and level % 1]
-    if len(levels) > 2 and between:
-        raise ValueError(
-            f"{name} has numbers such as {between[0]:.4g}, not labels. Compare scores with a "
-            "threshold, y_score > 0.5. For predicted numbers, use skfair.report.audit, or beside "
-            "outcomes group_report(..., rates=False, metrics=...)."
-        )
-    check_common(name, levels, other_levels)
-    if pos_label is None:
-        several = (
-            " For several classes see worst_class=True of make_fairness_scorer, which scores each "
-            "against the rest, and rates=False of group_report."
-        )
-        raise ValueError(
-            f"{name} has the labels {listed(levels)}, which do not show which class is positive, "
-            "as 0 and 1, -1 and 1, and booleans do. Pass one of them as pos_label=, or compare "
-            f"them yourself: y == label.{several * (len(levels) > 2)}"
-        )
-    known = {*levels, *other_levels}
-    is_constant = len(known) == 1 and isinstance(pos_label, str) == isinstance(levels[0], str)
-    if pos_label not in known and not is_constant:
-        raise ValueError(
-            f"pos_label={pos_label!r} is not one of the labels of {name}: {listed(levels)}. "
-            f"Pass one of them.{did_you_mean(pos_label, levels)}"
-        )
-
-
-def check_common(name: str, levels: Sequence[Any], other_levels: Sequence[Any]) -> None:
-    """Raise if true and predicted labels have no label in common.
-
-    It does not raise if one of the two is constant and both are text, or both are not, because all
-    predictions may be of a class that does not occur.
-    """
-    kinds = {isinstance(level, str) for level in (*levels, *other_levels)}
-    is_constant = 1 in (len(levels), len(other_levels)) and len(kinds) == 1
-    if levels and other_levels and set(levels).isdisjoint(other_levels) and not is_constant:
-        raise ValueError(
-            f"{name} has the labels {listed(levels)}, but the labels that it is compared with are "
-            f"{listed(other_levels)}: none in common. Give both the same labels."
-        )
 
 
 def check_scores(values: Any, name: str = "y_score", n_samples: int | None = None) -> FloatArray:

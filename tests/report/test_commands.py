@@ -352,7 +352,7 @@ def test_scores_passed_as_predictions_of_labels_are_refused(frame, tmp_path, cap
     frame.assign(paid=(frame["paid"] == "yes").astype(int)).to_csv(path, index=False)
     asked = ["--target", "paid", "--prediction", "score", "--sensitive", "sex"]
     asked += ["--block-rows", block_rows]
-    assert "'score' has fractions" in refused(capsys, path, *asked, usual=False)
+    assert "score has fractions" in refused(capsys, path, *asked, usual=False)
     found = reported(path, *asked, "--task", "numbers", usual=False)
     assert capsys.readouterr().out.endswith(f"The report is in {tmp_path / 'report.json'}.\n")
     rates = pd.DataFrame(found["rates"]).set_index(["group", "measure"])
