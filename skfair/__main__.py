@@ -48,6 +48,7 @@ _PHRASES = {
     " For several classes see worst_class=True of make_fairness_scorer, which scores each "
     "against the rest, and rates=False of group_report.": "",
     "metrics has": "--metrics has",
+    "lead has": "--lead has",
     "task='numbers'": "--task numbers",
     "task='classes'": "--task classes",
     "task='binary'": "--task binary",

@@ -139,8 +139,8 @@ def pair_error_gap(
     -------
     gap : float or dict
         The gap, where 0 is parity. With a single group there is nothing to compare, so the gap is
-        undefined. With ``agg=None``, a dict holds the gap of each query by its name, which is NaN if
-        it is undefined.
+        undefined. With ``agg=None``, a dict holds the gap of each query by its name, and NaN if it
+        is undefined.
 
     Notes
     -----
@@ -187,8 +187,8 @@ def exposure_gap(
     -------
     gap : float or dict
         The gap, where 0 is parity. With a single group there is nothing to compare, so the gap is
-        undefined. With ``agg=None``, a dict holds the gap of each query by its name, which is NaN if
-        it is undefined.
+        undefined. With ``agg=None``, a dict holds the gap of each query by its name, and NaN if it
+        is undefined.
 
     Examples
     --------
@@ -225,8 +225,8 @@ def rank_gap(
     -------
     gap : float or dict
         The gap, where 0 is parity. With a single group there is nothing to compare, so the gap is
-        undefined. With ``agg=None``, a dict holds the gap of each query by its name, which is NaN if
-        it is undefined.
+        undefined. With ``agg=None``, a dict holds the gap of each query by its name, and NaN if it
+        is undefined.
 
     Examples
     --------

@@ -43,7 +43,7 @@ from skfair.report.profile import profile_of, write_profile
 from skfair.report.reading import RawRows, check_raw_rows, find_task, survey_rows
 from skfair.report.record import Source, asked_checks, in_memory, write_audit
 from skfair.report.result import AuditTables, empty_table, head_of
-from skfair.report.sentences import decision_of, read_about, reading_of, verdicts_of
+from skfair.report.sentences import decision_of, lead_of, read_about, reading_of, verdicts_of
 from skfair.report.small_groups import Shown
 from skfair.report.subgroups import judge_subgroups, search_subgroups, tables_of
 from skfair.report.table import read_blocks, read_table
@@ -120,6 +120,8 @@ class Audit(AuditTables):
         audit. ``is_beyond_chance`` tells whether it is significant, and ``clear_first`` and
         ``clear_second`` name this pair. A ratio has the verdict of the difference of the same
         rates. ``is_conditional`` is True for comparisons within levels of ``control_features``.
+    lead : list of str
+        Metrics with which the verdicts begin.
     task : {"binary", "classes", "numbers"}
         Kind of predictions that were audited.
     control_features : list of str
@@ -359,7 +361,7 @@ class Audit(AuditTables):
 
     def __repr__(self) -> str:
         verdicts = verdicts_of(self)
-        warning = law_warning(law_of(self.preset, verdicts))
+        warning = law_warning(law_of(self.preset))
         counted = f" ({self.about[COUNTED]})" if COUNTED in self.about else ""
         lines = [self.headline + counted, *verdicts, *([warning] if warning else [])]
         return "\n".join(map(visible, lines))
@@ -375,6 +377,7 @@ def audit(
     before: Any = None,
     control_features: ColumnsLike | None = None,
     metrics: Sequence[str | GroupMetric] | None = None,
+    lead: str | None = None,
     sample_weight: ColumnLike | None = None,
     units: ColumnLike | None = None,
     pos_label: ClassLabel = None,
@@ -402,9 +405,9 @@ def audit(
     groups of these sizes show by chance can be recognised. Printing the audit shows a verdict on
     each attribute, in at most five lines below the title. If there are more attributes than lines,
     one line sums up the remaining attributes. If all rows of a group have the same true label, or
-    the same decision, a line names the attribute: it may be the outcome under another name. A
-    warning follows if the audit names a rule of law,
-    such as four fifths, that may change soon or was last looked up more than six months ago.
+    the same decision, a line names the attribute: it may be the outcome under another name. With a
+    ``preset``, a warning follows if its law may change soon or was last looked up more than six
+    months ago.
 
     Parameters
     ----------
@@ -429,6 +432,11 @@ def audit(
         of a single group as ``make_group_metric(f1_score)``, which is then called
         ``"f1_score_difference"``. Its standard errors come from up to 200 resamples of the
         rows or units, which must be in memory. If None, metrics that suit the task are chosen.
+    lead : str, default=None
+        Name of the metric with which the verdicts begin, a difference of one rate such as
+        ``"false_negative_parity_difference"``. If None, they begin with the true and false positive
+        rates if there are true labels, two classes and no ``preset``, and otherwise with selection
+        rates, mean residuals or mean predictions.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows. If weights are given, intervals use effective numbers of rows.
     units : array-like of shape (n_samples,), default=None
@@ -538,6 +546,7 @@ def audit(
     options = read_options(
         random_state=random_state,
         metrics=metrics,
+        lead=lead,
         confidence=confidence,
         depth=depth,
         n_simulations=n_simulations,
@@ -609,6 +618,8 @@ def audit_table(
     tables = tables_of(sample, options.depth, options.min_searched)
     unjudged, simulated, n_subgroups = search_subgroups(sample, tables, searched, options)
     asked = gaps_of(task, options.metrics, set(sample.measures), options.own_gaps)
+    if options.lead is not None and options.lead not in [gap.name for gap in asked]:
+        asked += gaps_of(task, [options.lead], set(sample.measures), options.own_gaps, "lead")
     gaps, within, rarest, chances = find_gaps(sample, views, asked, options, simulated)
     subgroups, n_beyond = judge_subgroups(unjudged, simulated, rarest, options)
     subgroups = shown.subgroups(tables, subgroups)
@@ -618,6 +629,7 @@ def audit_table(
         columns={name: own for name, own in columns.items() if name != "units" or sample.units},
         decision=decision_of(task, columns, options.median or threshold),
         reading=reading_of(task, columns, options.median or threshold),
+        lead=lead_of(task, options, asked),
         task=task.kind,
         control_features=list(sample.within),
         rates=shown.without_hidden(pd.concat(rates, ignore_index=True)),

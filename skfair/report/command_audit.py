@@ -228,6 +228,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     options = read_options(
         random_state=arguments.random_state,
         metrics=asked,
+        lead=arguments.lead,
         reference=reference,
         median=median,
         unknown=[*_names(arguments.unknown or ""), *missing],

@@ -28,6 +28,7 @@ class Options(NamedTuple):
 
     rng: np.random.RandomState  # source of all simulations, which draw from it in turn
     metrics: list[str] | None = None  # None for the usual metrics of the task
+    lead: str | None = None  # the metric with which verdicts begin; None for the usual one
     confidence: float = 0.95
     depth: int = 3  # subgroups are intersections of up to this many attributes
     # Smaller subgroups are not searched. It is ``min_group_size`` if the user passed that, but not

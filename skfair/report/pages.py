@@ -67,7 +67,7 @@ _ITEM = re.compile(r"^(\d*)([-+.)])(?=\s)")
 def render(tables: AuditTables, template: str) -> str:
     """Fill a template of an audit (``AuditTables._templates``) with its numbers."""
     verdicts = verdicts_of(tables)
-    law = law_of(tables.preset, verdicts)
+    law = law_of(tables.preset)
     return render_template(
         template,
         audit=tables,
@@ -205,7 +205,7 @@ def _first_picture(tables: AuditTables) -> dict[str, Any] | None:
     """
     rates = tables.rates[tables.rates["view"].isin(tables.attributes)]
     measures = set(rates["measure"])
-    named = [measure_of(name, tables.task) for name in VERDICTS]
+    named = [measure_of(name, tables.task) for name in (*tables.lead, *VERDICTS)]
     measure = next((name for name in (*named, *PICTURED) if name in measures), None)
     if measure is None:
         return None

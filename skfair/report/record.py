@@ -162,7 +162,7 @@ def parts_of(
         "digests": _digests(source.blocks(), found, key) if key else {},
         "found": tables,
         "sentences": sentences,
-        "law": law_of(found.preset, sentences) or {},
+        "law": law_of(found.preset) or {},
         "checks": [own | _outcome(found, own) for own in checks],
     }
 

@@ -203,6 +203,7 @@ class AuditTables(PlainTables):
     n_beyond_chance: int
     calibration: pd.DataFrame
     reading: str = ""  # audits of earlier releases have none
+    lead: list[str] = field(default_factory=list)
     preset: str = ""
     rule: str = ""
     impact: pd.DataFrame = field(default_factory=pd.DataFrame)

@@ -4,7 +4,9 @@
 in at most five lines. Pages and ``repr`` of an audit call it.
 
 A verdict names two groups with their rates, the gap between them, whether it is statistically
-significant, and for selection rates the impact ratio. It is about the largest significant
+significant, and for selection rates the impact ratio. It begins with the metrics of ``lead``
+(:func:`lead_of`): true and false positive rates, if there are outcomes and no rule of law. Without
+these, it is about the largest significant
 difference, or the largest one if none is significant. If groups are also compared within strata, a
 verdict begins with these: which group is higher, by how much on average, and in how many strata.
 Then it says the same about all rows, and names a reversal (Simpson's paradox).
@@ -28,6 +30,8 @@ import pandas as pd
 
 from skfair.groups.record import digest_of
 from skfair.metrics.labels import LABEL_METRICS
+from skfair.report.gaps import Gap
+from skfair.report.options import Options
 from skfair.report.result import AuditTables, where
 from skfair.report.tasks import Binary, Task
 from skfair.report.words import measure_words, prose, rule_of
@@ -38,6 +42,8 @@ MOST_LINES = 5
 SIGNIFICANT = "statistically significant"
 # A verdict is about the first of these differences that was measured, or else about any.
 VERDICTS = ("demographic_parity_difference", "mean_residual_difference")
+# With outcomes and without a rule of law, it is about these: of true and of false positives.
+OUTCOMES = ("equal_opportunity_difference", "false_positive_parity_difference")
 FOUR_FIFTHS = 0.8
 # Facts about an audit that name a file, and the fact that has its SHA-256
 FILES = {"file": "SHA-256", "model file": "SHA-256 of the model file"}
@@ -52,7 +58,7 @@ class Verdict(NamedTuple):
     """The verdict on one attribute or crossing."""
 
     view: str
-    metric: str  # "" if nothing could be compared
+    beyond: frozenset[str]  # the metrics of which it states a significant difference
     text: str
     p_value: float
     is_beyond_chance: bool
@@ -143,6 +149,10 @@ def _differences(tables: AuditTables) -> pd.DataFrame:
 def _of_attribute(tables: AuditTables, view: str) -> Verdict:
     """Return the verdict on one attribute."""
     rows = where(_differences(tables), view=view)
+    leading = [where(rows, metric=name) for name in tables.lead]
+    gaps: list[Any] = [own for table in leading for own in table.itertuples() if own.first_group]
+    if gaps:
+        return _together([_of_gap(tables, own, i == 0) for i, own in enumerate(gaps)])
     named = [name for name in VERDICTS if len(where(rows, metric=name))]
     if named:
         rows = where(rows, metric=named[0])
@@ -151,20 +161,62 @@ def _of_attribute(tables: AuditTables, view: str) -> Verdict:
     gap: Any = next(rows.itertuples(), None)
     if gap is None or not gap.first_group:
         text = f"{view}: groups are not compared, because fewer than two of them have enough rows."
-        return Verdict(view, "", text, np.nan, False)
-    within = within_strata(tables, view, measure_of(gap.metric, tables.task))
+        return Verdict(view, frozenset(), text, np.nan, False)
+    return _of_gap(tables, gap)
+
+
+def _of_gap(tables: AuditTables, gap: Any, is_first: bool = True) -> Verdict:
+    """Return the verdict on one gap, within strata if there are any.
+
+    Without strata, a sentence that is not the first one of an attribute does not name it.
+    """
+    within = within_strata(tables, gap.view, measure_of(gap.metric, tables.task))
     if within is None:
-        return _sentence(tables, gap)
+        return _sentence(tables, gap, None if is_first else "")
     overall = _sentence(tables, gap, "Over all rows")
     texts = [within.sentence, within.reversal, overall.text]
     return Verdict(
-        view,
-        gap.metric,
+        gap.view,
+        overall.beyond | (frozenset({gap.metric}) if within.is_beyond_chance else frozenset()),
         " ".join(filter(None, texts)),
         float(np.fmin(within.p_value, overall.p_value)),
         within.is_beyond_chance or overall.is_beyond_chance,
         bool(within.reversal),
     )
+
+
+def _together(verdicts: list[Verdict]) -> Verdict:
+    """Return the verdict on an attribute by several gaps."""
+    first, *others = verdicts
+    text = first.text
+    for own in others:  # sentences within strata begin with the attribute
+        text = f"{text} {own.text}" if own.text.startswith(own.view) else f"{text[:-1]}; {own.text}"
+    return Verdict(
+        first.view,
+        frozenset[str]().union(*(own.beyond for own in verdicts)),
+        text,
+        float(np.fmin.reduce([own.p_value for own in verdicts])),
+        any(own.is_beyond_chance for own in verdicts),
+        any(own.is_reversed for own in verdicts),
+    )
+
+
+def lead_of(task: Task, options: Options, asked: list[Gap]) -> list[str]:
+    """Return the metrics with which the verdicts begin, or none for their usual order.
+
+    With outcomes, and without a rule of law, decisions are judged by the people of each outcome.
+    """
+    if options.lead is not None:
+        (gap,) = (own for own in asked if own.name == options.lead)
+        if not measure_of(gap.name, task.kind) or gap.kind != "difference":
+            raise ValueError(
+                f"lead={gap.name!r} compares no single rate by its difference, so a sentence "
+                "cannot name it. Pass for example 'equal_opportunity_difference'."
+            )
+        return [gap.name]
+    if options.preset or not isinstance(task, Binary):
+        return []
+    return [own.name for own in asked if own.name in OUTCOMES]
 
 
 def within_strata(tables: AuditTables, view: str, measure: str) -> Within | None:
@@ -300,12 +352,13 @@ def _sentence(
     who, whom = (group_words(gap.view, name) for name in (group, other))
     of_many = f" ({len(rates)} groups)" if len(rates) > 2 else ""
     head = f"{gap.view}{of_many}" if head is None else head
-    text = f"{head}: {phrase} {texts[0]} ({who}) against {texts[1]} ({whom}): "
+    text = f"{head}{': ' if head else ''}{phrase} {texts[0]} ({who}) against {texts[1]} ({whom}): "
     negation, p = "" if is_beyond else "not ", p_text(p_value, tables.n_simulations)
     text += f"{texts[2]}, {negation}{SIGNIFICANT} (p {p})"
     if measure == "selection_rate":
         text += _ratio(tables, gap.view, rates, {group, other})
-    return Verdict(gap.view, gap.metric, f"{text}.", p_value, is_beyond)
+    beyond = frozenset({gap.metric} if is_beyond else ())
+    return Verdict(gap.view, beyond, f"{text}.", p_value, is_beyond)
 
 
 def _against_reference(
@@ -360,7 +413,7 @@ def _numbers(first: float, second: float) -> tuple[str, str, str]:
 
 
 def _ratio(tables: AuditTables, view: str, rates: pd.Series, named: set[str]) -> str:
-    """Write the lowest impact ratio, and which side of four fifths it is on.
+    """Write the lowest impact ratio, and if a rule of law asks, on which side of four fifths it is.
 
     It is the lowest rate over the highest, or with a preset, the lowest ratio in its table.
     ``rates`` are the selection rates of a view, by group, and ``named`` are the two groups that the
@@ -368,7 +421,7 @@ def _ratio(tables: AuditTables, view: str, rates: pd.Series, named: set[str]) ->
     """
     low, high = str(rates.idxmin()), str(rates.idxmax())
     ratio = float(rates[low] / rates[high]) if rates[high] > 0 else np.nan
-    has_threshold = True
+    has_threshold = False
     if tables.preset:
         rows = where(tables.impact, view=view, status="compared")
         if not len(rows) or not rows["impact_ratio"].notna().any():
@@ -462,7 +515,7 @@ def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
         return
     rates = [_compared_rates(tables, gap)[[gap.clear_first, gap.clear_second]] for gap in gaps]
     gap = gaps[int(np.argmax([np.ptp(pair) for pair in rates]))]
-    if (gap.view, gap.metric) not in {(v.view, v.metric) for v in verdicts if v.is_beyond_chance}:
+    if not any(own.view == gap.view and gap.metric in own.beyond for own in verdicts):
         rows = " over all rows" if tables.control_features else ""
         yield f"Largest significant difference{rows}: {_sentence(tables, gap, of_all=True).text}"
 

@@ -225,7 +225,11 @@ def values_of(task: Task, rows: Rows) -> Iterator[Value]:
 
 
 def gaps_of(
-    task: Task, metrics: list[str] | None, measures: set[str], own: Sequence[Gap] = ()
+    task: Task,
+    metrics: list[str] | None,
+    measures: set[str],
+    own: Sequence[Gap] = (),
+    argument: str = "metrics",  # where they were named, for messages
 ) -> list[Gap]:
     """Return the gaps to report, given the names of the measures that are known.
 
@@ -241,14 +245,14 @@ def gaps_of(
     if unknown:
         hint = did_you_mean(unknown[0], known)
         raise ValueError(
-            f"metrics has {listed(unknown)}, but this audit knows {', '.join(known)}.{hint} Its "
+            f"{argument} has {listed(unknown)}, but this audit knows {', '.join(known)}.{hint} Its "
             f"labels are {task.reading}. A metric of a single group, such as f1_score, is "
             "passed as make_group_metric(f1_score)."
         )
     lacking = [name for name in names if not set(known[name].measures) <= measures]
     if lacking and metrics is not None:
         raise ValueError(
-            f"metrics has {listed(lacking)}, which need {listed(known[lacking[0]].measures)}. "
+            f"{argument} has {listed(lacking)}, which need {listed(known[lacking[0]].measures)}. "
             "Pass the labels or scores that they are computed from."
         )
     return [known[name] for name in names if name not in lacking]

@@ -138,6 +138,10 @@ _AUDIT_OPTIONS: Options = {
         "--period": ("when they were decided, such as 2026-01 to 2026-06", _TEXT),
         "--prepared-by": ("who answers for the report", _TEXT),
         "--metrics": ("names of metrics to report, separated by commas", {}),
+        "--lead": (
+            "metric with which the verdicts begin; default: by outcome, if there is one",
+            {},
+        ),
         "--depth": ("attributes that a subgroup may fix", _WHOLE),
         "--min-group-size": ("smaller groups are not compared; default 30", _WHOLE),
         "--suppress-below": ("smaller groups are not shown; default 10", _WHOLE),

@@ -63,14 +63,9 @@ def today() -> date:
     return date.today()
 
 
-def law_of(preset: str, sentences: list[str]) -> dict[str, Any] | None:
-    """Return the law that a page names; None if it names none.
-
-    It is the law of the preset, which is "" without one, or else "ugesp", the law of the
-    four-fifths rule, if one of the sentences names it.
-    """
-    key = preset or "ugesp" * any("four fifths" in sentence for sentence in sentences)
-    return laws()[key] if key else None
+def law_of(preset: str) -> dict[str, Any] | None:
+    """Return the law of the preset, which a page names; None without a preset."""
+    return laws()[preset] if preset else None
 
 
 def footer(law: dict[str, Any] | None) -> str:

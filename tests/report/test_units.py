@@ -229,7 +229,7 @@ def test_the_head_counts_persons(tmp_path):
     n_split = int((frame.groupby("person")["age"].nunique() > 1).sum())
     assert found.n_in_several == {"sex": 0, "age": n_split}
     size = f"{len(frame):,} rows of 80 persons"
-    assert repr(found).startswith(f"T: {size}\n")
+    assert repr(found).startswith(f"T: {size}, read as 2 classes; positive: ")
     several = f"{n_split} of 80 persons have rows in several groups of age"
     for text in (found.to_html(), found.to_markdown()):
         assert size in text
