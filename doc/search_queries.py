@@ -19,6 +19,7 @@ ANSWERS = {
         parity; constraint; fairness criterion; Simpson's paradox; bounded group loss; p%
         rule; minimum rate; choose a metric; which metric
     """,
+    "user_guide/selective_labels": "selective labels; reject inference; missing outcomes",
     "how_to/choose_with_a_committee": "committee; stakeholders; decision memo",
     "how_to/legal_tables": """
         adverse impact; adverse impact ratio; impact ratio; NYC Local Law 144; EEOC; ECOA;

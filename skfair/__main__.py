@@ -55,6 +55,7 @@ _PHRASES = {
     "units has": "--units has",
     "must be numeric, got": "must be numeric (1.234,5 and 55,5 % are read with --decimal ,), got",
     "Drop them": "Drop them, for example with --drop-missing target",
+    "The rows with an outcome": "The rows with an outcome (--drop-missing target)",
     "NaN or infinite.": "NaN or infinite. Drop rows without a score with --drop-missing score.",
     "Give both the same labels": "Name both positive classes: --pos-label, --pos-label-true",
     "{'sex': 'male', 'race': 'White'}": '"sex=male,race=White"',

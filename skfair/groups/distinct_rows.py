@@ -24,6 +24,7 @@ from skfair._typing import FloatArray, IntArray
 from skfair.groups.attributes import ROLES, Columns, check_missing
 from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
 from skfair.groups.levels import number_tuples
+from skfair.groups.outcomes import explaining_missing
 from skfair.groups.score_bins import Bins, bincount
 from skfair.groups.table import GroupTable, total
 from skfair.utils.factorize import factorize
@@ -100,6 +101,8 @@ def with_kinds(
     weights = check_weights(weights, n_rows, are_all=False)
     levels: dict[str, list[Any]] = {}
     codes, types = [], []
+    labels = {argument: own[0][1] for argument, own in columns.items() if argument not in ROLES}
+    decisions = {"y_pred": labels.get("y_pred")}
     for argument, own in columns.items():
         noun = argument.removesuffix("s") if argument in ROLES else argument
         for j, (name, values) in enumerate(own):
@@ -107,7 +110,8 @@ def with_kinds(
                 factorized = factorize(values)
                 check_missing(factorized, name or noun, ROLES[argument])
             else:
-                factorized = check_labels(values, argument)
+                with explaining_missing((argument, labels.get("y_true")), decisions):
+                    factorized = check_labels(values, argument)
             number = noun if len(own) == 1 else f"{noun}_{j}"
             levels[f"{argument}: {name or number}"] = factorized.levels
             codes.append(factorized.codes)

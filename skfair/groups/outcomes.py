@@ -3,17 +3,26 @@
 An *outcome* is twice the true class plus the predicted class: 0 true negative, 1 false positive, 2
 false negative, 3 true positive. A table of rows by outcome gives every rate.
 ``Cohort.of_labels`` calls :func:`outcomes_of`, or :func:`right_or_wrong` for metrics of accuracy.
+
+Labels are *selective* if the decision decides whether the outcome becomes known: nobody knows
+whether a loan that was refused would have been repaid. Missing outcomes are then no rows to drop.
+:func:`explaining_missing` says so in the error about missing values, for whatever reads labels, and
+:func:`one_decision` is the text for rows of which only those of one decision are left.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
 
 from skfair._typing import IntArray
 from skfair.groups.labels import check_common, check_no_numbers, positive_codes
-from skfair.utils.validation import check_labels
+from skfair.utils.factorize import factorize
+from skfair.utils.text import listed, plural
+from skfair.utils.validation import check_labels, one_dimensional
 
 # Which outcome a metric counts, the argument ``counted`` of ``Cohort.of_labels``:
 # "classes": the true and the predicted class of a row.
@@ -22,13 +31,19 @@ from skfair.utils.validation import check_labels
 # "equal": whether the predicted number is the true one. Numbers may all differ.
 Counted = Literal["classes", "predictions", "correct", "equal"]
 
+# Outcomes count as missing because of a decision if at most this share of them is known. Twice as
+# many rejected people are hardly ever accepted on trial, and with half as many, a bank that accepts
+# one in ten would be told to drop the others.
+FEW_KNOWN = 0.1
+
 
 def outcomes_of(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
     """Return the outcome of each row; if ``y_true`` is None, all true classes are 0."""
     predicted = check_labels(y_pred, "y_pred")
     if y_true is None:
         return positive_codes(predicted, "y_pred", pos_label)
-    true = check_labels(y_true, "y_true", predicted.codes.size)
+    with explaining_missing(("y_true", y_true), {"y_pred": y_pred}):
+        true = check_labels(y_true, "y_true", predicted.codes.size)
     outcomes = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
     outcomes += positive_codes(predicted, "y_pred", pos_label, true.levels)
     return outcomes
@@ -46,7 +61,8 @@ def right_or_wrong(
     if pos_label is not None:
         of_rows = outcomes_of(y_true, y_pred, pos_label)
         return np.asarray(2 + ((of_rows == 0) | (of_rows == 3)))
-    true = check_labels(y_true, "y_true")
+    with explaining_missing(("y_true", y_true), {"y_pred": y_pred}):
+        true = check_labels(y_true, "y_true")
     predicted = check_labels(y_pred, "y_pred", true.codes.size)
     if not are_numbers:
         for name, own, other in (("y_true", true, predicted), ("y_pred", predicted, true)):
@@ -56,3 +72,71 @@ def right_or_wrong(
     # The code of each predicted level among the true levels, or -1 if it is none of these.
     same_code = np.array([number.get(level, -1) for level in predicted.levels], np.int64)
     return np.asarray(2 + (true.codes == same_code[predicted.codes]))
+
+
+@contextmanager
+def explaining_missing(
+    outcomes: tuple[str, Any],  # the name and the values of the column of true labels
+    decisions: Mapping[str, Any],  # the columns of decisions by name; None for absent ones
+) -> Iterator[None]:
+    """Let an error about labels say if outcomes are missing because of a decision."""
+    try:
+        yield
+    except ValueError:
+        name, values = outcomes
+        for decision, own in decisions.items():
+            text = "" if values is None or own is None else _selective(name, values, decision, own)
+            if text:
+                raise ValueError(text) from None
+        raise
+
+
+def _selective(name: str, y_true: Any, decision: str, y_pred: Any) -> str:
+    """Return the error for outcomes that are missing because of a decision, or "".
+
+    They are if all known outcomes are of rows with the same decision, or if most of its outcomes
+    are known and few of the others.
+    """
+    true, predicted = (factorize(one_dimensional(own, "labels")) for own in (y_true, y_pred))
+    if true.codes.size != predicted.codes.size or predicted.codes.min(initial=0) < 0:
+        return ""
+    is_missing = true.codes < 0
+    sizes = np.bincount(predicted.codes)
+    n_known = np.bincount(predicted.codes, ~is_missing)
+    is_known = n_known > FEW_KNOWN * sizes if (n_known > 0).sum() > 1 else n_known > 0
+    if is_known.sum() != 1 or is_known.all():
+        return ""
+    if n_known[~is_known].any() and 2 * n_known[is_known].sum() < sizes[is_known].sum():
+        return ""
+    lacking = listed([level for i, level in enumerate(predicted.levels) if not is_known[i]])
+    known = predicted.levels[int(is_known.argmax())]
+    n_lacking = int((sizes - n_known)[~is_known].sum())
+    share = n_lacking / sizes[~is_known].sum()
+    of_rows = "all rows" if share == 1 else f"{100 * share:.0f}% of the rows"
+    only = "only" if share == 1 else "and few others"
+    return (
+        f"{name} has {plural(int(is_missing.sum()), 'missing value')} in {is_missing.size:,} rows, "
+        f"among them {of_rows} with {decision} = {lacking}: outcomes are known of the "
+        f"{_people(known)} {only} ({decision} = {known!r}; selective labels). Do not just drop "
+        "these rows, because true and false positive rates need the outcomes of both decisions. "
+        f"Leave out {name} to compare the selection rates of all rows. The rows with an outcome "
+        "show the precision of the decision (predictive parity). skfair.metrics.outcome_bounds "
+        "bounds every rate over all outcomes that are possible."
+    )
+
+
+def _people(decision: Any) -> str:
+    """Return what people are called who got a decision; negative ones are 0, -1 and False."""
+    return "rejected" if decision in (0, -1) else "accepted"
+
+
+def one_decision(decision: str, *, has_outcomes: bool) -> str:
+    """Say what cannot be compared if all rows have one decision, "positive" or "negative"."""
+    text = f"every decision is {decision}, so groups cannot differ"
+    if not has_outcomes:
+        return text
+    people = "rejected" if decision == "negative" else "accepted"
+    return (
+        f"{text}, and rates by outcome, such as the true positive rate, are undefined; perhaps "
+        f"outcomes are known of the {people} only (selective labels)"
+    )

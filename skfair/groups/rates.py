@@ -334,6 +334,15 @@ RATES = {
     )
 }
 
+# Rates over the rows of one true class, and their quotient. If all rows have the same decision,
+# they are 0 or 1 in every group, so they say nothing about groups.
+NEED_BOTH_DECISIONS = {
+    "true_positive_rate",
+    "false_positive_rate",
+    "false_negative_rate",
+    "error_ratio",
+}
+
 
 # The F1 score F as a share: a hit and its row count whole, and each error as half a row. The sum R
 # of the rows then understates the information. The delta method gives the variance

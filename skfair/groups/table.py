@@ -35,7 +35,16 @@ from skfair.groups.compared_groups import (
 )
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.levels import number_tuples
-from skfair.groups.rates import RATES, CellMeans, Moments, added, hits_and_rows, rates_of
+from skfair.groups.outcomes import one_decision
+from skfair.groups.rates import (
+    NEED_BOTH_DECISIONS,
+    RATES,
+    CellMeans,
+    Moments,
+    added,
+    hits_and_rows,
+    rates_of,
+)
 from skfair.groups.row_units import UnitParts, share_of_few
 from skfair.groups.shared_units import UnitSums
 from skfair.groups.strata import Strata, read_strata
@@ -212,6 +221,13 @@ class GroupTable:
     def squares(self) -> FloatArray:
         """Sums of the squared weights, of the shape of the weights."""
         return self.sums.get("squares", self.weights)
+
+    def undefined_by_decision(self, rates: Sequence[str]) -> str:
+        """Say why rates are undefined if every decision is the same; "" if they are not."""
+        decided = self.weights.sum(axis=(0, 1)) > 0
+        if decided.all() or NEED_BOTH_DECISIONS.isdisjoint(rates):
+            return ""
+        return one_decision("positive" if decided[1] else "negative", has_outcomes=True)
 
     def means(self, rate: str) -> CellMeans:
         """Return a rate of each cell as the mean of 0 and 1 over the rows in its denominator."""

@@ -41,7 +41,8 @@ __all__ = [
     # adverse impact, from counts
     "impact_ratios", "selection_tests",
     # do limits hold for new people?
-    "disparity_test", "disparity_upper_bound", "disparity_bounds", "sample_size",
+    "disparity_test", "disparity_upper_bound", "disparity_bounds", "outcome_bounds",
+    "sample_size",
     # rankings of queries
     "pair_error_gap", "exposure_gap", "rank_gap", "ndcg",
     # clusterings

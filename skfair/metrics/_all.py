@@ -14,3 +14,4 @@ from skfair.metrics.reports import *
 from skfair.metrics.scorers import *
 from skfair.metrics.scores import *
 from skfair.metrics.selection import *
+from skfair.metrics.selective_labels import *

@@ -44,6 +44,7 @@ from skfair.utils.docs import described, documenter
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import did_you_mean, listed, plural
 from skfair.utils.validation import check_limit, check_number, check_probability
+from skfair.utils.warn import warn_user
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,6 +125,9 @@ class DisparityTest(NamedTuple):
         Table with one row for each comparison. It holds the groups and the rate that are compared,
         their numbers of rows (effective numbers, if rows have weights), their rates, the disparity
         and the p-value.
+    undefined : str
+        The reason if the disparity is undefined, and empty otherwise. ``statistic`` is then NaN,
+        and no limit is shown to hold.
 
     Examples
     --------
@@ -143,8 +147,11 @@ class DisparityTest(NamedTuple):
     confidence: float
     method: str
     pairs: pd.DataFrame
+    undefined: str = ""
 
     def __repr__(self) -> str:
+        if self.undefined:
+            return f"DisparityTest(undefined, so no limit is shown: {self.undefined})"
         verdict = "within" if self.is_within else "not shown to be within"
         compared = plural(len(self.pairs), "comparison")
         return (
@@ -242,10 +249,12 @@ def disparity_test(
     unit has rows in several groups, such as one CV under two names, their rates are correlated, and
     a difference is tested with the variance of correlated rates or means, which is usually smaller.
     (Tests of areas and of distributions of scores treat groups as independent.) If the rates of
-    both groups are 0, their ratio is undefined, and the p-value and the bound are 1. Tests of means
-    allow for skewed scores, but a group of ten rows may contain none of the rare large scores. With
-    ``reference="overall"``, the population is assumed to have the (weighted) group shares of the
-    sample. Dask collections are accepted by metrics of labels.
+    both groups are 0, their ratio is undefined, and the p-value and the bound are 1. So are they
+    for rates by true class, such as true positive rates, if every decision is the same, because
+    outcomes may then be known of the accepted only (see :doc:`/user_guide/selective_labels`). Tests
+    of means allow for skewed scores, but a group of ten rows may contain none of the rare large
+    scores. With ``reference="overall"``, the population is assumed to have the (weighted) group
+    shares of the sample. Dask collections are accepted by metrics of labels.
 
     A metric of :func:`make_group_metric` is tested by the bootstrap, with 1000 resamples or more if
     ``confidence`` is 0.95. Rows, or whole ``units``, of all groups are resampled together, always
@@ -302,7 +311,7 @@ def disparity_test(
     table = {**evidence.columns, "disparity": evidence.measured, "p_value": p_values}
     result = evidence.largest, p_value, p_value <= 1 - confidence
     question = float(limit), float(confidence), evidence.method
-    return DisparityTest(*result, *question, pd.DataFrame(table))
+    return DisparityTest(*result, *question, pd.DataFrame(table), evidence.undefined)
 
 
 @documenter(described(disparity_test))
@@ -354,6 +363,9 @@ def disparity_upper_bound(
         options["own"] = metric, confidence
     evidence = _evidence(name, spec, y_true, y_pred, who, method, reference, **options)
     _before_shift(name, spec, 1.0, shift)  # this only checks shift
+    if evidence.undefined:
+        warn_user(f"The bound is 1, because {evidence.undefined}.")
+        return 1.0
     spread = None
     if name == "mean_score_difference":  # this one has the unit of the scores
         spread = float(np.ptp(np.asarray(y_pred, np.float64)))

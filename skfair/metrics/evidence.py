@@ -99,6 +99,14 @@ class Evidence(NamedTuple):
     # Turns a limit into the p-values of the hypotheses that the disparities reach it in the other
     # direction than the measured one; None if they are not computed
     p_values_of_other_way: Callable[[float], FloatArray] | None = None
+    undefined: str = ""  # why the disparity is undefined, so that no limit is shown to hold
+
+    def without_value(self, reason: str) -> Evidence:
+        """Return the comparisons without disparities; the p-value of any limit is 1."""
+        nothing = np.full(self.measured.shape, np.nan)
+        return self._replace(
+            measured=nothing, p_values=lambda _: np.ones(nothing.shape), undefined=reason
+        )
 
     def p_value(self, limit: float) -> float:
         """Return the p-value of "the disparity is the limit or more": the largest one."""
@@ -148,8 +156,10 @@ def evidence_of_labels(
     of_cells = table.groups.present if spec.kind == "largest" else table.groups.compared
     for rate in spec.rates:
         table.checked_rate(rate, of_cells)  # raises if it is undefined in one of the cells
+    reason = table.undefined_by_decision(spec.rates)
     if spec.kind == "largest":
-        return _caps(table, *spec.rates)
+        caps = _caps(table, *spec.rates)
+        return caps.without_value(reason) if reason else caps
     if is_ratio and not is_group(reference) and reference == "overall":
         raise ValueError(
             "Ratios to the overall rate have no test here. Use reference='pairwise', or "
@@ -159,7 +169,8 @@ def evidence_of_labels(
     pairs = _Pairs(*map(np.concatenate, zip(*of_rates, strict=True)))
     method = _chosen(method, pairs, are_independent=rows.counts_each_once and rows.units is None)
     p_values = partial(pairs.p_values, method, is_ratio)
-    return Evidence(pairs.columns(), pairs.disparities(is_ratio), p_values, method)
+    evidence = Evidence(pairs.columns(), pairs.disparities(is_ratio), p_values, method)
+    return evidence.without_value(reason) if reason else evidence
 
 
 def _chosen(method: str, pairs: _Pairs, *, are_independent: bool) -> str:

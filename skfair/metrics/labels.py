@@ -26,6 +26,7 @@ from skfair.metrics.docs import COMPARISONS
 from skfair.utils.docs import described, documenter
 from skfair.utils.keywords import groups_by_name
 from skfair.utils.text import listed
+from skfair.utils.warn import warn_user
 
 Kind = Literal["difference", "ratio", "total", "largest"]
 
@@ -187,7 +188,11 @@ def _metric_of(spec: LabelSpec, about: Callable[[], None]) -> LabelMetric:
     ) -> float:
         who = sensitive_features, control_features, sample_weight, intersectional
         rows = Cohort.of_labels(y_true, y_pred, *who, counted=counted, pos_label=pos_label)
-        return rows.table(squares=False).compare(kind, rates, reference, agg, zero_division)
+        table = rows.table(squares=False)
+        value = table.compare(kind, rates, reference, agg, zero_division)
+        if reason := table.undefined_by_decision(rates):
+            warn_user(f"The value says nothing about groups: {reason}.")
+        return value
 
     for name in ("__name__", "__qualname__", "__doc__"):
         setattr(metric, name, getattr(about, name))

@@ -14,7 +14,7 @@ all numbers once for the sample and once for each resample (``_differences``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +134,7 @@ def disparity_bounds(
     See Also
     --------
     skfair.GroupProbabilities : Groups that are known by probability.
+    outcome_bounds : Bounds if groups are known, and outcomes only for some rows.
 
     Notes
     -----
@@ -185,10 +186,8 @@ def disparity_bounds(
     rows = spec.rates, of_rows, table.values, _cells(table, proxies, known), known
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     sample = _differences(weights, *rows)
-    together = read_units(units, n) or RowUnits(np.arange(n), n)
-    owners, size = together.codes, together.n_units
-    picks = (np.bincount(rng.integers(size, size=size), minlength=size) for _ in range(n_bootstrap))
-    draws = [_differences(weights * picked[owners], *rows) for picked in picks]
+    picks = resamples(read_units(units, n), n, n_bootstrap, rng)
+    draws = [_differences(weights * picked, *rows) for picked in picks]
     first, second = (np.array(table.names)[side] for side in np.triu_indices(len(table.names), 1))
     columns = {
         "rate": np.repeat(spec.rates, first.size),
@@ -199,6 +198,16 @@ def disparity_bounds(
     if known is None:
         columns = {name: column for name, column in columns.items() if "corrected" not in name}
     return pd.DataFrame(columns)
+
+
+def resamples(
+    together: RowUnits | None, n_rows: int, n_bootstrap: int, rng: np.random.Generator
+) -> Iterator[IntArray]:
+    """Yield how often each row is in each resample of the rows, or of units with all their rows."""
+    together = together or RowUnits(np.arange(n_rows), n_rows)
+    owners, size = together.codes, together.n_units
+    for _ in range(n_bootstrap):
+        yield np.bincount(rng.integers(size, size=size), minlength=size)[owners]
 
 
 def _differences(
@@ -275,27 +284,30 @@ def _rate_bounds(
 
 
 def _described(sample: FloatArray, draws: FloatArray, tail: float) -> dict[str, Any]:
-    """Return the columns of the table, from ``_differences`` of the sample and of all resamples.
+    """Return the columns of the table, from ``_differences`` of the sample and of all resamples."""
+    weighted, _, _, corrected = sample
+    ends = quantiles(draws[3], tail)
+    of_bounds = widened(sample[1:3], draws[1:3], tail)
+    of_known = {"corrected": corrected, "corrected_low": ends[0], "corrected_high": ends[1]}
+    return {"weighted": weighted} | of_bounds | of_known
+
+
+def widened(
+    sample: FloatArray,  # (2, n_comparisons): lower and upper bounds in the sample
+    draws: FloatArray,  # (2, n_bootstrap, n_comparisons): the same in the resamples
+    tail: float,
+) -> dict[str, Any]:
+    """Return the columns of bounds, in the sample and in the population.
 
     The bounds are widened for sampling error by the basic bootstrap: 2 * bound - quantile of the
     resampled bounds.
     """
-    weighted, lower, upper, corrected = sample
-    low = np.minimum(2 * lower - np.quantile(draws[1], 1 - tail, axis=0), lower)
-    high = np.maximum(2 * upper - np.quantile(draws[2], tail, axis=0), upper)
+    lower, upper = sample
+    low = np.minimum(2 * lower - np.quantile(draws[0], 1 - tail, axis=0), lower)
+    high = np.maximum(2 * upper - np.quantile(draws[1], tail, axis=0), upper)
     low, high = np.clip(low, -1, 1), np.clip(high, -1, 1)
-    ends = quantiles(draws[3], tail)
-    return {
-        "weighted": weighted,
-        "lower": lower,
-        "upper": upper,
-        "lower_low": low,
-        "upper_high": high,
-        "width": high - low,
-        "corrected": corrected,
-        "corrected_low": ends[0],
-        "corrected_high": ends[1],
-    }
+    sides = {"lower": lower, "upper": upper, "lower_low": low, "upper_high": high}
+    return sides | {"width": high - low}
 
 
 def _probabilities(groups: Any, accuracy: Any, known_groups: Any) -> GroupProbabilities:

@@ -53,6 +53,7 @@ from skfair.utils.validation import (
     check_probability,
     check_scores,
 )
+from skfair.utils.warn import warn_user
 
 _REPORT_RATES = (
     *("base_rate", "selection_rate", "true_positive_rate", "false_positive_rate"),
@@ -471,7 +472,10 @@ def _measure_labels(
         if has_true or not spec.uses_y_true:
             how = spec.kind, spec.rates, reference, agg, np.nan
             value, *drawn = (part.compare(*how) for part in tables)
+            value = np.nan if table.undefined_by_decision(spec.rates) else value
             measured[name] = value, np.where(np.isnan(value), np.nan, drawn)
+    if has_true and (reason := table.undefined_by_decision(["true_positive_rate"])):
+        warn_user(f"Some metrics are undefined: {reason}.")
     return measured
 
 

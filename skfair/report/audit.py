@@ -48,7 +48,13 @@ from skfair.report.small_groups import Shown
 from skfair.report.subgroups import judge_subgroups, search_subgroups, tables_of
 from skfair.report.table import read_blocks, read_table
 from skfair.report.tasks import Task, gaps_of, searched_of
-from skfair.report.views import find_gaps, rates_table, score_report, signed_table
+from skfair.report.views import (
+    find_gaps,
+    rates_table,
+    score_report,
+    signed_table,
+    without_outcomes,
+)
 from skfair.report.words import law_of, law_warning
 from skfair.utils.docs import documented
 from skfair.utils.keywords import groups_by_name
@@ -574,7 +580,8 @@ def audit(
         how: dict[str, Any] = {"threshold": threshold, "like": check_aligned(**raw.named())}
         if units is None:
             warn_of_people(index_columns(how["like"], sensitive_features))
-        survey = survey_rows(raw.labels(), task)
+        with raw.explaining_missing(threshold):
+            survey = survey_rows(raw.labels(), task)
         read_task = find_task(survey, task, pos_label, pos_label_true, raw=raw)
         if preset is not None and units is not None:
             block = {**raw._asdict(), **dict(zip(ROLES, groups, strict=True))}
@@ -610,7 +617,7 @@ def audit_table(
     from rows that may not be shown. The order matters: subgroups are simulated before the gaps and
     judged after them, because p-values cover both, and strata come last, see :class:`Shown`.
     """
-    n_rows, shown = int(sample.counts.sum()), Shown(sample, options)
+    n_rows, shown = int(sample.counts.sum()), Shown(without_outcomes(sample), options)
     sample, views = shown.sample, shown.views
     calibration, of_scores = score_report(sample, views, task, options)
     rates = [rates_table(sample, views, options.confidence), *of_scores]

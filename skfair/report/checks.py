@@ -130,10 +130,8 @@ class Check(NamedTuple):
         if self.undefined:
             text += f". Not compared: {self.undefined}"
         if not self.is_defined:
-            return (
-                f"{text}, so it is not known whether the limit is kept. Check rows that have two "
-                "groups or more."
-            )
+            text += ", so it is not known whether the limit is kept."
+            return text if self.undefined else f"{text} Check rows that have two groups or more."
         if is_open and self.outcome != "fail":
             text += (
                 ", so it is not known whether the limit is kept. allow_undefined leaves them out"
@@ -208,18 +206,24 @@ def _metric_of(match: re.Match[str]) -> str:
     return "_".join(name.split()) + bracket + label
 
 
-def left_out_of(value: float | None, left_out: str, too_few: str) -> list[tuple[str, str]]:
+def left_out_of(
+    value: float | None, left_out: str, too_few: str, one_decision: str = ""
+) -> list[tuple[str, str]]:
     """Return the names of the groups that a gap does not compare, with the reason.
 
-    The arguments are columns of :attr:`Audit.gaps <skfair.report.Audit>`, of which the last two are
-    names separated by commas, or empty. If no two groups can be compared, ``value`` is None or NaN.
+    The first arguments are columns of :attr:`Audit.gaps <skfair.report.Audit>`, of which two are
+    names separated by commas, or empty. If no two groups can be compared, ``value`` is None or NaN,
+    and ``one_decision`` is the reason if it is not empty.
     """
+    is_defined = value is not None and bool(np.isfinite(value))
+    if one_decision and not is_defined:
+        return [("all groups", one_decision)]
     of_reasons = {
         "too few people count in the rate, or it is hidden with such a group": left_out,
         "too few people": too_few,
     }
     named = [(names, reason) for reason, names in of_reasons.items() if names]
-    if not named and (value is None or not np.isfinite(value)):
+    if not named and not is_defined:
         return [("all groups", "no two of them have people to compare")]
     return named
 
@@ -265,6 +269,7 @@ def check_conditions(
     confidence: float,
     allow_undefined: bool = False,
     absent: Sequence[tuple[str, str]] = (),  # view and name of groups of a memo without rows now
+    one_decision: str = "",  # what cannot be compared because every decision is the same
 ) -> Check:
     """Check conditions, and return the check of the worst view.
 
@@ -289,6 +294,7 @@ def check_conditions(
             row.value,
             row.left_out,
             row.too_few if row.view in attributes or gaps[row.number][0].of_intersections else "",
+            "" if row.metric.startswith("mean_") else one_decision,
         )
     }
     parts |= {f"{name} ({view}: in the memo, but without rows now)": None for view, name in absent}

@@ -429,7 +429,9 @@ def _survey(table: TableFile, task_name: TaskName, apart: str | None) -> Survey 
         are_scores = judged.y_score is not None or block[ranged].dtype.kind in "iuf"
         score = (ranged, block[ranged]) if are_scores else None
         weights = None if judged.sample_weight is None else block[judged.sample_weight]
-        survey += survey_rows(labels, task_name, score, weights)
+        raw = RawRows._make(map(table.by_argument(block).get, RawRows._fields))
+        with raw.explaining_missing():
+            survey += survey_rows(labels, task_name, score, weights)
         for attribute in table.attributes:
             groups[attribute].update(block[attribute].unique())
             check_levels(attribute, groups[attribute])

@@ -36,6 +36,7 @@ from skfair.estimators.kept_models import keeping_models
 from skfair.exceptions import SelectionRateWarning
 from skfair.groups.decision_memo import chosen_limits, open_memo
 from skfair.groups.labels import check_positive
+from skfair.groups.outcomes import explaining_missing
 from skfair.groups.sensitive import Sensitive
 from skfair.model_selection import FairnessPath, fairness_path
 from skfair.report.choice import Choice
@@ -280,7 +281,9 @@ def _read(options: argparse.Namespace) -> _Sample:
         levels = factorize(rows[name]).levels
         positive = label_of(text, levels)
         try:
-            codes = check_positive(rows[name], rows[name].name, positive)
+            before = rows.get("before") if name == "y" else None
+            with explaining_missing((rows[name].name, rows[name]), {options.before: before}):
+                codes = check_positive(rows[name], rows[name].name, positive)
         except ValueError as error:
             raise ValueError(_with_remedy(str(error), name, options)) from error
         positive = 1 if positive is None else positive

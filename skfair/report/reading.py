@@ -18,7 +18,9 @@ and :mod:`skfair.report.command_audit` for files, with error messages of its own
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +39,7 @@ from skfair.groups.labels import (
     kind_of,
     positive_codes,
 )
+from skfair.groups.outcomes import explaining_missing
 from skfair.groups.row_units import RowUnits, read_units
 from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task
 from skfair.utils.dask_collections import is_lazy
@@ -60,6 +63,16 @@ class RawRows(NamedTuple):
     before: Any
     sample_weight: Any
     units: Any = None
+
+    def explaining_missing(self, threshold: float | None = None) -> AbstractContextManager[None]:
+        """Let errors say if y_true is missing because of a decision, now or before."""
+        decisions = {"y_pred": self.y_pred, "before": self.before}
+        names = self.names()
+        of_names = {names.get(name, name): own for name, own in decisions.items()}
+        kind = getattr(getattr(self.y_score, "dtype", None), "kind", "")
+        if isinstance(threshold, Real) and kind in tuple("iuf"):
+            of_names[f"{names['y_score']} above {threshold:g}"] = self.y_score > threshold
+        return explaining_missing((names.get("y_true", "y_true"), self.y_true), of_names)
 
     def named(self) -> dict[str, Any]:
         """Return the columns that were given."""

@@ -22,6 +22,7 @@ import pandas as pd
 
 from skfair._version import __version__
 from skfair.groups.decision_memo import Memo
+from skfair.groups.outcomes import one_decision
 from skfair.groups.table import GroupTable
 from skfair.report.checks import Check, Condition, check_conditions, read_conditions
 from skfair.report.options import Options
@@ -286,7 +287,7 @@ class AuditTables(PlainTables):
         }
         absent = [pair for pair in asked if pair not in known]
         how = self.attributes, self.n_rows, self.confidence, allow_undefined, absent
-        return check_conditions(gaps, *how)
+        return check_conditions(gaps, *how, one_decision_of(self))
 
     def _gaps_of(
         self, metric: str, view: str | None, attributes: Sequence[str] = ()
@@ -330,6 +331,19 @@ class AuditTables(PlainTables):
                     "is passed with the others, as a column of sensitive_features."
                 )
         return rows
+
+
+def one_decision_of(tables: AuditTables) -> str:
+    """Say what cannot be compared because every decision is the same; "" if there are others."""
+    whole = where(tables.rates, view="").set_index("measure")["value"]
+    shares = whole[whole.index.str.startswith(("selection_rate", "share_predicted["))]
+    if not len(shares) or not shares.isin([0.0, 1.0]).all():
+        return ""
+    decision = "positive" if shares.iloc[0] else "negative"
+    if tables.task == "classes":
+        decision = repr(str(shares.idxmax()).partition("[")[2][:-1])
+    has_outcomes = whole.index.str.startswith(("true_positive_rate", "recall[")).any()
+    return one_decision(decision, has_outcomes=bool(has_outcomes))
 
 
 def head_of(

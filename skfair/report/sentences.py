@@ -32,7 +32,7 @@ from skfair.groups.record import digest_of
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.gaps import Gap
 from skfair.report.options import Options
-from skfair.report.result import AuditTables, where
+from skfair.report.result import AuditTables, one_decision_of, where
 from skfair.report.tasks import Binary, Task
 from skfair.report.words import measure_words, prose, rule_of
 from skfair.utils.rounding import ROUNDING
@@ -149,18 +149,23 @@ def _differences(tables: AuditTables) -> pd.DataFrame:
 def _of_attribute(tables: AuditTables, view: str) -> Verdict:
     """Return the verdict on one attribute."""
     rows = where(_differences(tables), view=view)
-    leading = [where(rows, metric=name) for name in tables.lead]
+    only = one_decision_of(tables)
+    if only and len(rows):
+        rows = rows[rows["value"].notna()]
+    leading = [] if only else [where(rows, metric=name) for name in tables.lead]
     gaps: list[Any] = [own for table in leading for own in table.itertuples() if own.first_group]
     if gaps:
         return _together([_of_gap(tables, own, i == 0) for i, own in enumerate(gaps)])
-    named = [name for name in VERDICTS if len(where(rows, metric=name))]
+    verdicts = [*VERDICTS, *(["predictive_parity_difference"] if only else [])]
+    named = [name for name in verdicts if len(where(rows, metric=name))]
     if named:
         rows = where(rows, metric=named[0])
     elif len(rows) and rows["is_beyond_chance"].any():
         rows = rows[rows["is_beyond_chance"]].sort_values("value", ascending=False, kind="stable")
     gap: Any = next(rows.itertuples(), None)
     if gap is None or not gap.first_group:
-        text = f"{view}: groups are not compared, because fewer than two of them have enough rows."
+        reason = only or "fewer than two of them have enough rows"
+        text = f"{view}: groups are not compared, because {reason}."
         return Verdict(view, frozenset(), text, np.nan, False)
     return _of_gap(tables, gap)
 
@@ -446,11 +451,10 @@ def _ratio(tables: AuditTables, view: str, rates: pd.Series, named: set[str]) ->
 
 def _constant(tables: AuditTables) -> Iterator[str]:
     """Warn if all decisions are the same, as in a file of people who were granted a loan."""
-    rate = where(tables.rates, view="", measure="selection_rate")["value"].tolist()
-    if rate in ([0.0], [1.0]):
+    if only := one_decision_of(tables):
         yield (
-            f"Every decision is {'positive' if rate[0] else 'negative'}, so groups cannot differ. "
-            "Check whether the rows of people with the other decision are missing."
+            f"{only[0].upper()}{only[1:]}. Check whether the rows of people with the other "
+            "decision are missing."
         )
 
 

@@ -168,7 +168,8 @@ def _survey(block: dict[str, Any], task_name: TaskName) -> Survey:
     scores = raw.y_pred if raw.y_score is None else raw.y_score
     is_score = np.asarray(scores[:0]).dtype.kind in "iuf"
     score = ("y_pred" if raw.y_score is None else "y_score", scores) if is_score else None
-    return survey_rows(raw.labels(), task_name, score, raw.sample_weight)
+    with raw.explaining_missing():
+        return survey_rows(raw.labels(), task_name, score, raw.sample_weight)
 
 
 def sums_of_block(block: dict[str, Any], task: Task, how: dict[str, Any]) -> GroupTable | None:

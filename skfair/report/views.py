@@ -25,7 +25,7 @@ import pandas as pd
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.levels import number_tuples
-from skfair.groups.rates import CellMeans
+from skfair.groups.rates import NEED_BOTH_DECISIONS, CellMeans
 from skfair.groups.reference import read_reference
 from skfair.groups.table import GroupTable
 from skfair.metrics.intervals import difference_interval
@@ -65,6 +65,38 @@ def masked(measures: Mapping[str, CellMeans], is_closed: Any) -> dict[str, CellM
         else own
         for name, own in measures.items()
     }
+
+
+def without_outcomes(sample: GroupTable) -> GroupTable:
+    """Return the sample, of which rates by outcome are undefined if there is one decision only."""
+    fixed = {name for name in fixed_measures(sample) if is_joint(name)}
+    return replace(sample, measures=_undefined(sample.measures, fixed))
+
+
+def _undefined(measures: dict[str, CellMeans], names: Collection[str]) -> dict[str, CellMeans]:
+    """Return the measures, of which some are undefined in all cells."""
+    return {
+        name: own._replace(sums=0.0 * own.sums, unit_sums=None) if name in names else own
+        for name, own in measures.items()
+    }
+
+
+def fixed_measures(sample: GroupTable) -> set[str]:
+    """Return the measures that are 0 or 1 in every group because all decisions are the same.
+
+    These are shares of decisions, and rates by outcome, of the model now and of the earlier one.
+    """
+    fixed: set[str] = set()
+    shares = "selection_rate", "share_predicted["
+    by_outcome = *NEED_BOTH_DECISIONS, "recall["
+    for prefix in ("", BEFORE):
+        own = [name for name in sample.measures if name.startswith(prefix)]
+        own = [name for name in own if prefix or not name.startswith(BEFORE)]
+        plain = {name: name.removeprefix(prefix) for name in own}
+        decisions = [name for name in own if plain[name].startswith(shares)]
+        if {float(sample.measures[name].whole().means[0]) for name in decisions} <= {0.0, 1.0}:
+            fixed.update(name for name in own if plain[name].startswith((*shares, *by_outcome)))
+    return fixed
 
 
 class View(NamedTuple):
@@ -261,6 +293,7 @@ def _compared(
     These are the view, the model ("now" or "before"), whether the gap is within strata, and the
     groups with too few people for it. A view without two groups to compare has no gaps.
     """
+    fixed = fixed_measures(sample)
     for view in views:
         is_kept = view.apart == ""
         if is_kept.sum() < 2:
@@ -270,7 +303,8 @@ def _compared(
             table = cells.compared(view.attributes, sample.within if is_conditional else ())
             names = np.array(table.groups.groups.names, object)[table.groups.group_of]
             is_closed = np.isin(names, [*view.closed])
-            table = replace(table, measures=masked(table.measures, is_closed))
+            measures = _undefined(masked(table.measures, is_closed), fixed)
+            table = replace(table, measures=measures)
             if is_conditional:
                 table = _of_large(table, options)
                 if not table.groups.is_present.any():

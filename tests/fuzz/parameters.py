@@ -130,6 +130,10 @@ ARGUMENTS = {
         ["demographic_parity_difference", metrics.equal_opportunity_difference],
         ["nonsense", metrics.statistical_parity_gap, max, 3],
     ),
+    "outcome_bounds.metric": (
+        ["equal_opportunity_difference", metrics.equalized_odds_difference],
+        ["nonsense", metrics.statistical_parity_gap, max, 3],
+    ),
     "disparity_bounds.accuracy": ([None, 0.9, 0.75], [-0.1, 0.0, 1.5]),
     "disparity_bounds.known_groups": ([None], ODD_VECTORS),
     "disparity_bounds.proxies": ([None], ODD_VECTORS),

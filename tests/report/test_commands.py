@@ -953,7 +953,8 @@ def test_a_file_of_those_who_were_selected_says_so(frame, tmp_path, capsys):
         frame[frame["approved"] == label].to_csv(path, index=False)
         reported(path, "--sensitive", "sex")
         told = capsys.readouterr().out
-        assert f"Every decision is {kind}, so groups cannot differ." in told
+        assert f"Every decision is {kind}, so groups cannot differ, and rates by outcome" in told
+        assert ("known of the accepted only" in told) == (kind == "positive")
         assert "lowest impact ratio" not in told
 
 
