@@ -120,7 +120,8 @@ class Audit(AuditTables):
         Differences and ratios between groups, with one row per view, model (``now`` or ``before``)
         and metric. Each row has the ``value`` with its interval, the two groups that are furthest
         apart, the groups that are ``left_out`` because their rate is undefined or hidden, and the
-        groups that have ``too_few`` people to be compared or shown. ``noise_mean`` and
+        groups, and levels of ``control_features``, that have ``too_few`` people to be compared or
+        shown. ``noise_mean`` and
         ``noise_upper`` show the difference of these two groups that arises by chance. ``p_value``
         is the p-value of the most significant pair of groups, corrected for all comparisons of the
         audit. ``is_beyond_chance`` tells whether it is significant, and ``clear_first`` and

@@ -42,6 +42,8 @@ _CONDITION = re.compile(
     r"\s*(?:(?P<view>.+?)\s*:)?\s*(?P<metric>[a-z_][a-z0-9_ ]*?(?:\[.*\])?)"
     r"\s*(?P<sign>[<>]=?)\s*(?P<limit>[^\s-]\S*)\s*"
 )
+# The view of a condition within levels: "within department" or "sex, within department"
+_WITHIN = re.compile(r"(?:(?P<view>.+?)\s*,\s*)?within\s+(?P<within>.+)")
 # If a condition would fail fair models, the message proposes the opposite sign.
 _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 # The level of an annotation of GitHub for each outcome.
@@ -61,6 +63,7 @@ class Condition(NamedTuple):
     # The (view, group) of each group that was compared when a committee chose the limit. If one of
     # them has no rows now, the check does not pass.
     groups: tuple[tuple[str, str], ...] = ()
+    within: str = ""  # the control features within whose levels groups are compared, if any
 
 
 class Check(NamedTuple):
@@ -96,6 +99,9 @@ class Check(NamedTuple):
         Approximate number of rows with which an inconclusive check would be decided, if the
         disparity and the shares of the groups stay the same. It is None if the check is decided, if
         the disparity is too close to the limit, or if a group could not be compared.
+    scope : str
+        With ``control_features``, whether groups were compared over all rows or within levels. It
+        is empty otherwise.
 
     Examples
     --------
@@ -118,6 +124,7 @@ class Check(NamedTuple):
     allow_undefined: bool
     n_rows: int
     n_rows_needed: int | None
+    scope: str = ""
 
     @property
     def sentence(self) -> str:
@@ -125,7 +132,8 @@ class Check(NamedTuple):
         ends = f"{self.value:.4g}, interval {self.low:.4g} to {self.high:.4g}"
         if not self.is_defined:
             ends = "undefined"
-        text = f"{self.condition}: {self.outcome} ({self.view}: {ends})"
+        where = f"{self.view}, {self.scope}" if self.scope else self.view
+        text = f"{self.condition}: {self.outcome} ({where}: {ends})"
         is_open = bool(self.undefined) and not self.allow_undefined
         if self.undefined:
             text += f". Not compared: {self.undefined}"
@@ -196,8 +204,9 @@ def read_condition(text: str) -> Condition:
             f"file of a decision memo, got {text!r}."
         )
     _check_sense(match, limit)
-    view, sign = match["view"], _SIGNS[match["sign"]]
-    return Condition(text.strip(), view, _metric_of(match), sign, limit, view is not None)
+    sign, inside = _SIGNS[match["sign"]], _WITHIN.fullmatch(match["view"] or "")
+    view, within = (inside["view"], inside["within"]) if inside else (match["view"], "")
+    return Condition(text.strip(), view, _metric_of(match), sign, limit, view is not None, within)
 
 
 def _metric_of(match: re.Match[str]) -> str:
@@ -270,6 +279,7 @@ def check_conditions(
     allow_undefined: bool = False,
     absent: Sequence[tuple[str, str]] = (),  # view and name of groups of a memo without rows now
     one_decision: str = "",  # what cannot be compared because every decision is the same
+    scope: str = "",  # with control features, whether groups are compared within their levels
 ) -> Check:
     """Check conditions, and return the check of the worst view.
 
@@ -302,7 +312,8 @@ def check_conditions(
     is_within = {"pass": True, "fail": False, "inconclusive": None}[worst.outcome]
     if parts and not allow_undefined and is_settled(is_within, True) is None:
         worst = worst._replace(outcome="inconclusive", n_rows_needed=None)
-    return worst._replace(undefined=", ".join(parts), allow_undefined=allow_undefined)
+    undefined = ", ".join(parts)
+    return worst._replace(undefined=undefined, allow_undefined=allow_undefined, scope=scope)
 
 
 def _decided(row: Any, condition: Condition, n_rows: int, wider: float) -> Check:

@@ -247,7 +247,9 @@ class AuditTables(PlainTables):
         ----------
         condition : str, path-like or dict
             The condition, which must not hold, such as ``"demographic_parity_difference > 0.1"``,
-            or ``"sex: demographic_parity_ratio < 0.8"`` for a single attribute. Or the decision
+            or ``"sex: demographic_parity_ratio < 0.8"`` for a single attribute. With
+            ``control_features``, ``"within department: demographic_parity_ratio < 0.8"`` is about
+            the worst of their levels, and so is ``"sex, within department: ..."``. Or the decision
             memo of a committee, as the path of its ``.json`` file or as the dict in it: no limit of
             the memo may be exceeded. If it has a limit for each of several attributes, the check
             says which of them decided.
@@ -275,7 +277,10 @@ class AuditTables(PlainTables):
 
     def _check(self, conditions: Sequence[Condition], allow_undefined: bool) -> Check:
         """Check conditions that were read, as :meth:`check` does."""
-        gaps = [(own, self._gaps_of(own.metric, own.view, self.attributes)) for own in conditions]
+        gaps = [
+            (own, self._gaps_of(own.metric, own.view, self.attributes, own.within))
+            for own in conditions
+        ]
         tables = self.rates, self.hidden
         known = {pair for own in tables for pair in zip(own["view"], own["group"], strict=True)}
         views = {view for view, _ in known}
@@ -286,21 +291,42 @@ class AuditTables(PlainTables):
             if view in views and own.view in (None, view)
         }
         absent = [pair for pair in asked if pair not in known]
-        how = self.attributes, self.n_rows, self.confidence, allow_undefined, absent
-        return check_conditions(gaps, *how, one_decision_of(self))
+        scope = ""
+        if self.control_features:
+            names = ", ".join(self.control_features)
+            is_within = any(own.within for own in conditions)
+            scope = f"within {names}" if is_within else f"over all rows, not within {names}"
+        return check_conditions(
+            gaps,
+            self.attributes,
+            self.n_rows,
+            self.confidence,
+            allow_undefined,
+            absent,
+            one_decision_of(self),
+            scope,
+        )
 
     def _gaps_of(
-        self, metric: str, view: str | None, attributes: Sequence[str] = ()
+        self, metric: str, view: str | None, attributes: Sequence[str] = (), within: str = ""
     ) -> pd.DataFrame:
-        """Return the rows of ``gaps`` of the present model for one metric, over all rows.
+        """Return the rows of ``gaps`` of the present model for one metric.
 
-        They are of all views, or of one. If ``attributes`` are given, those without two groups to
-        compare get a row whose value is NaN and which names the groups with too few people, so that
-        a check does not pass them over.
+        They compare groups over all rows, or within the levels of the control features that
+        ``within`` names, of which the worst one counts. They are of all views, or of one. If
+        ``attributes`` are given, those without two groups to compare get a row whose value is NaN
+        and which names the groups with too few people, so that a check does not pass them over.
         """
         if not len(self.gaps) and not attributes:
             raise ValueError("The audit compares no groups, because fewer than two are left.")
-        now = where(self.gaps, model="now", is_conditional=False)
+        known = ", ".join(self.control_features)
+        if within and within != known:
+            what = f"within {known!r}" if known else "over all rows"
+            raise ValueError(
+                f"A condition is within {within!r}, but the audit compares groups {what}. Pass "
+                "these columns, in this order, as control_features=."
+            )
+        now = where(self.gaps, model="now", is_conditional=bool(within))
         rows = where(now, metric=metric)
         if not len(rows) and len(now):  # "f1 difference" is the difference of the f1_score
             plain, _, kind = metric.rpartition("_")

@@ -305,10 +305,14 @@ def _compared(
             is_closed = np.isin(names, [*view.closed])
             measures = _undefined(masked(table.measures, is_closed), fixed)
             table = replace(table, measures=measures)
+            too_few = [*view.too_few]
             if is_conditional:
                 table = _of_large(table, options)
-                if not table.groups.is_present.any():
+                groups = table.groups
+                if not groups.is_present.any():
                     continue
+                levels = np.array(groups.strata, object)[groups.stratum_of[~groups.is_present]]
+                too_few += [f"level {level}" for level in dict.fromkeys(levels)]
             for model, prefix in (("now", ""), ("before", BEFORE)):
                 measures = {
                     name.removeprefix(prefix): of_groups
@@ -317,7 +321,7 @@ def _compared(
                 }
                 known = [gap for gap in gaps if set(gap.measures) <= set(measures)]
                 where = {"view": view.name, "model": model, "is_conditional": is_conditional}
-                where["too_few"] = ", ".join(view.too_few)
+                where["too_few"] = ", ".join(too_few)
                 for compared in compare_gaps(known, measures, table.groups, options):
                     yield where, compared
 

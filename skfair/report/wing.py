@@ -149,8 +149,9 @@ _AUDIT_OPTIONS: Options = {
         "--random-state": ("of the simulations; default 0", {"type": int, "default": 0}),
         "--fail-if": (
             'exit with 1 if the interval shows it: "sex: equal_opportunity_difference > 0.05", or '
-            'of any attribute "demographic_parity_difference > 0.1"; or exceeds the limit in the '
-            "memo of a committee, decision.json; may be repeated",
+            'of any attribute "demographic_parity_difference > 0.1"; or in the worst level of '
+            '--control department, "within department: demographic_parity_ratio < 0.8"; or exceeds '
+            "the limit in the memo of a committee, decision.json; may be repeated",
             {"action": "append", "default": [], "metavar": "CONDITION"},
         ),
         "--min-ratio": ("limit on the impact ratio, 0.8 for the four-fifths rule", _NUMBER),

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import linprog
 
+from skfair.__main__ import main
 from skfair.metrics import demographic_parity_difference
 from skfair.report import Audit, audit
 from tests.report.schema import breaches
@@ -339,3 +340,71 @@ def test_rates_of_few_people_of_a_class_are_in_no_span(seed, levels):
         for asked in secrets_of(cells, counts.reset_index(drop=True), list(rows)):
             if asked @ counts.to_numpy() > 0:
                 assert np.linalg.matrix_rank(np.vstack([span, asked])) > rank
+
+
+WITHIN = "within department: demographic_parity_difference"
+
+
+def test_a_gate_within_levels_is_about_the_worst_level():
+    rows = departments(is_reversed=True, n_reversed=2)
+    found = audited(rows)
+    by_cell = rows.groupby(["department", "sex"])["selected"].mean().unstack()
+    worst = float((by_cell["f"] - by_cell["m"]).abs().max())
+    for text in (WITHIN, WITHIN.replace("within", "sex, within")):
+        check = found.check(f"{text} > 0.5")
+        assert check.value == pytest.approx(worst)
+        assert (check.outcome, check.view, check.scope) == ("pass", "sex", "within department")
+        assert "(sex, within department: " in check.sentence
+        assert found.check(f"{text} > 0.02").outcome == "fail"
+    ratio = float((by_cell.min(axis=1) / by_cell.max(axis=1)).min())
+    check = found.check("within department: demographic_parity_ratio < 0.9")
+    assert (check.value, check.outcome) == (pytest.approx(ratio), "fail")
+    over_all = found.check("demographic_parity_difference > 0.5")
+    assert "(sex, over all rows, not within department: " in over_all.sentence
+    again = Audit.from_dict(json.loads(found.to_json()))
+    assert again.check(f"{WITHIN} > 0.02").sentence == found.check(f"{WITHIN} > 0.02").sentence
+    plain = audit(None, rows["selected"], sensitive_features=rows[["sex"]])
+    assert "over all rows" not in plain.check("demographic_parity_difference > 0.5").sentence
+
+
+def test_a_gate_over_all_rows_and_one_within_levels_answer_two_questions():
+    even = counted({(g, d, r): 500 for g in "fm" for d, r in (("easy", 0.8), ("hard", 0.2))})
+    moved = even[(even["sex"] == "m") | (even["department"] == "hard") | (even.index % 5 == 0)]
+    found = audited(moved)
+    assert found.check("demographic_parity_difference > 0.15").outcome == "fail"
+    assert found.check(f"{WITHIN} > 0.15").outcome == "pass"
+
+
+def test_levels_that_cannot_be_compared_keep_a_gate_within_levels_from_passing():
+    few = counted({("f", "small", 0.5): 12, ("m", "small", 0.5): 400, ("m", "men", 0.5): 200})
+    found = audited(pd.concat([departments(is_reversed=False), few], ignore_index=True))
+    check = found.check(f"{WITHIN} > 0.5")
+    assert check.outcome == "inconclusive"
+    assert "level men" in check.undefined
+    assert "level small" in check.undefined
+    assert found.check(f"{WITHIN} > 0.5", allow_undefined=True).outcome == "pass"
+    assert found.check(f"{WITHIN} > 0.02").outcome == "fail"
+    assert found.check("demographic_parity_difference > 0.5").undefined == ""
+
+
+def test_a_condition_within_levels_that_the_audit_does_not_have_is_refused():
+    rows = departments(is_reversed=False)
+    with pytest.raises(ValueError, match="within 'year', but the audit .* within 'department'"):
+        audited(rows).check("within year: demographic_parity_difference > 0.1")
+    plain = audit(None, rows["selected"], sensitive_features=rows[["sex"]])
+    with pytest.raises(ValueError, match="over all rows. Pass these columns"):
+        plain.check(f"{WITHIN} > 0.1")
+
+
+def test_the_shell_has_a_gate_within_levels(tmp_path, capsys):
+    rows = departments(is_reversed=True)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    command = ["audit", str(tmp_path / "rows.csv"), "--prediction", "selected"]
+    command += ["--sensitive", "sex", "--control", "department", "--fail-if"]
+    assert main([*command, f"{WITHIN} > 0.02"]) == 1
+    assert "(sex, within department: " in capsys.readouterr().err
+    assert main([*command, f"{WITHIN} > 0.5"]) == 0
+    assert main([*command, "demographic_parity_difference > 0.5"]) == 0
+    assert "over all rows, not within department" in capsys.readouterr().err
+    assert main([*command, "within year: demographic_parity_difference > 0.5"]) == 2
+    assert "--control" in capsys.readouterr().err
