@@ -424,7 +424,8 @@ def audit(
         Predicted labels or numbers.
     y_score : array-like of shape (n_samples,), default=None
         Scores, which are larger for the positive class. The calibration of probabilities is
-        checked.
+        checked: with ``y_true``, the mean residual of each group (outcome minus probability) is
+        compared, and a significant difference is one of the verdicts.
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
         The group of each row. Each column is one sensitive attribute.
     before : array-like of shape (n_samples,), default=None

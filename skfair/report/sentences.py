@@ -81,8 +81,11 @@ def verdicts_of(tables: AuditTables) -> list[str]:
     """
     verdicts = [_of_attribute(tables, name) for name in tables.attributes]
     determined = list(_determined(tables))  # such an attribute has the largest difference
-    more = [*_constant(tables), *(determined or _elsewhere(tables, verdicts)), *_changes(tables)]
-    more += apart_sentences(tables.rates, tables)
+    more = [*_constant(tables), *(risk := [*_misjudged(tables, verdicts)])]
+    rest = [*_changes(tables), *apart_sentences(tables.rates, tables)]
+    if not risk or len(more) + len(rest) + 1 < MOST_LINES:
+        more += determined or _elsewhere(tables, verdicts)
+    more += rest
     return [*_fitted(verdicts, MOST_LINES - len(more)), *more]
 
 
@@ -156,7 +159,9 @@ def _of_attribute(tables: AuditTables, view: str) -> Verdict:
     gaps: list[Any] = [own for table in leading for own in table.itertuples() if own.first_group]
     if gaps:
         return _together([_of_gap(tables, own, i == 0) for i, own in enumerate(gaps)])
-    verdicts = [*VERDICTS, *(["predictive_parity_difference"] if only else [])]
+    # Residuals of probabilities have a line of their own, see _misjudged.
+    verdicts = [*VERDICTS[: 1 if tables.task == "binary" else None]]
+    verdicts += ["predictive_parity_difference"] if only else []
     named = [name for name in verdicts if len(where(rows, metric=name))]
     if named:
         rows = where(rows, metric=named[0])
@@ -362,6 +367,10 @@ def _sentence(
     text += f"{texts[2]}, {negation}{SIGNIFICANT} (p {p})"
     if measure == "selection_rate":
         text += _ratio(tables, gap.view, rates, {group, other})
+    if measure == "mean_residual" and tables.task == "binary" and is_beyond:
+        far = max((group, other), key=lambda name: abs(float(rates[name])))
+        side = "lower" if rates[far] > 0 else "higher"
+        text += f"; scores of {group_words(gap.view, far)} are {side} than outcomes"
     beyond = frozenset({gap.metric} if is_beyond else ())
     return Verdict(gap.view, beyond, f"{text}.", p_value, is_beyond)
 
@@ -510,11 +519,22 @@ def _fitted(verdicts: list[Verdict], room: int) -> list[str]:
     return [verdict.text for verdict in verdicts if verdict in shown] + [text]
 
 
+def _misjudged(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
+    """Name the largest significant difference of probabilities from outcomes, beside decisions."""
+    rows = where(_differences(tables), metric="mean_residual_difference", is_beyond_chance=True)
+    if tables.task != "binary" or "mean_residual_difference" in {own.metric for own in verdicts}:
+        return
+    rows = rows[rows["view"].isin(tables.attributes)] if len(rows) else rows
+    if len(rows):
+        yield _sentence(tables, next(rows.nlargest(1, "value").itertuples()), of_all=True).text
+
+
 def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
     """Say the largest significant difference, if no verdict is about it."""
     every: list[Any] = list(where(_differences(tables), is_beyond_chance=True).itertuples())
-    # Mean scores may have another unit than shares.
-    gaps = [gap for gap in every if not gap.metric.startswith("mean_score")]
+    # Mean scores may have another unit than shares, and residuals of probabilities have a line.
+    apart = ("mean_score", "mean_residual") if tables.task == "binary" else "mean_score"
+    gaps = [gap for gap in every if not gap.metric.startswith(apart)]
     if not gaps:
         return
     rates = [_compared_rates(tables, gap)[[gap.clear_first, gap.clear_second]] for gap in gaps]

@@ -83,6 +83,10 @@ def read_table(
     ends = score_range or range_of_scores(rows.score, rows.weights)
     # Each row counts as this share of a person, so that all rows of a unit count as one person.
     people = None if together is None else together.shares
+    if task.kind == "binary" and ends == (0.0, 1.0):  # the scores are probabilities
+        by_row: Any = cells, n_cells, rows.weights, None, parts
+        residuals = CellMeans.of_rows(targets - rows.score, None, *by_row)
+        table = replace(table, measures=table.measures | {"mean_residual": residuals})
     scores = binned_scores(rows.score, targets, rows.weights, cells, table, ends, people)
     return replace(table, scores=scores)
 

@@ -43,6 +43,7 @@ _DEFAULTS = (
     "predictive_parity_difference",
     "accuracy_parity_difference",
     "mean_score_difference",
+    "mean_residual_difference",
 )
 
 
@@ -111,14 +112,16 @@ class Binary:
         yield from _change_of_accuracy(rows)
 
     def known_gaps(self) -> Iterator[Gap]:
-        """Yield the metrics of labels whose rates are means over rows, and the mean score.
+        """Yield the metrics of labels whose rates are means over rows, and those of mean scores.
 
-        The error ratio, false negatives over false positives, is not a mean.
+        The error ratio, false negatives over false positives, is not a mean. Residuals are those of
+        probabilities: the outcome minus the probability.
         """
         for name, spec in LABEL_METRICS.items():
             if "error_ratio" not in spec.rates:
                 yield Gap(name, spec.kind, spec.rates)
-        yield Gap("mean_score_difference", "difference", ("mean_score",))
+        for rate in ("mean_score", "mean_residual"):
+            yield Gap(f"{rate}_difference", "difference", (rate,))
 
 
 @dataclass(frozen=True)

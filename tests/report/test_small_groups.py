@@ -74,6 +74,7 @@ def test_no_solver_recovers_a_small_group(seed):
 
 # All others join decisions and outcomes.
 PLAIN = ["base_rate", "selection_rate", "mean_score", "moved_up", "moved_down", "calibration_error"]
+PLAIN += ["mean_residual"]  # the base rate minus the mean score
 
 
 @pytest.mark.parametrize("n_attributes", [1, 2, 3])

@@ -1,6 +1,7 @@
 """The first screen of ten made-up audits: direction, size, significance; nothing contradicts."""
 
 import html
+import json
 import re
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import chi2_contingency
 
+from skfair.__main__ import main
 from skfair.report import audit
 from skfair.report.sentences import MOST_LINES, _numbers, verdicts_of
 from skfair.report.words import law_of, law_warning
@@ -245,3 +247,45 @@ def test_an_attribute_that_is_the_outcome_is_named(n_classes, of):
     assert len(lines) <= 6 + sum("Warning about the law" in line for line in lines)
     del groups["risk"], groups["few"]
     assert "one label" not in repr(audit(*labels.values(), sensitive_features=groups))
+
+
+def risks(seed, share, n=3000):
+    """Outcomes and probabilities; in B only a share of the risk becomes true."""
+    rng = generator(seed)
+    groups, risk = rng.permutation(np.repeat(["A", "B"], n // 2)), rng.random(n)
+    true = (rng.random(n) < np.where(groups == "B", share * risk, risk)).astype(int)
+    return true, risk, {"group": groups}
+
+
+@pytest.mark.parametrize("threshold", [None, 0.5])
+def test_a_risk_that_is_wrong_for_one_group_is_a_verdict(threshold, tmp_path, capsys):
+    true, risk, groups = risks(0, 0.5)
+    found = audit(true, y_score=risk, threshold=threshold, sensitive_features=groups)
+    lines = [line for line in repr(found).splitlines() if line.startswith("group: mean residual")]
+    assert len(lines) == 1
+    assert "statistically significant" in lines[0]
+    assert "not statistically significant" not in lines[0]
+    assert lines[0].endswith("scores of B are higher than outcomes.")
+    residuals = [np.mean((true - risk)[groups["group"] == name]) for name in "AB"]
+    assert found.value("mean_residual_difference") == pytest.approx(abs(np.subtract(*residuals)))
+    assert found.check("mean_residual_difference > 0.1").outcome == "fail"
+    for text in (found.to_html(), found.to_markdown()):
+        assert "scores of B are higher than outcomes" in text
+    plain = json.loads(found.to_json())["gaps"]
+    (gap,) = [row for row in plain if row["metric"] == "mean_residual_difference"]
+    assert gap["is_beyond_chance"]
+    file = tmp_path / "rows.csv"
+    pd.DataFrame({"true": true, "risk": risk, **groups}).to_csv(file, index=False)
+    command = ["audit", str(file), "--target", "true", "--score", "risk", "--sensitive", "group"]
+    command += [] if threshold is None else ["--threshold", str(threshold)]
+    assert main([*command, "--block-rows", "700"]) == 0
+    assert "scores of B are higher than outcomes" in capsys.readouterr().out
+
+
+def test_a_risk_that_is_right_and_scores_that_are_no_probabilities_have_no_such_verdict():
+    true, risk, groups = risks(1, 1.0, 400)
+    right = audit(true, y_score=risk, sensitive_features=groups)
+    assert right.check("mean_residual_difference > 0.4").outcome == "pass"
+    scores = audit(true, y_score=3 * risk - 1, sensitive_features=groups)
+    assert "mean_residual_difference" not in set(scores.gaps["metric"])
+    assert "mean residual" not in repr(scores)
