@@ -23,6 +23,7 @@ from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.cohort import Cohort, Columns
+from skfair.groups.labels import positive_codes
 from skfair.groups.rates import rates_of
 from skfair.metrics.disparity_tests import MeasuredConstraint, requested_metric
 from skfair.metrics.proxy_bounds import resamples, widened
@@ -33,7 +34,6 @@ from skfair.utils.validation import (
     check_number,
     check_probability,
     one_dimensional,
-    positive_codes,
 )
 
 if TYPE_CHECKING:

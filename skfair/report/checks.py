@@ -206,7 +206,8 @@ def read_condition(text: str) -> Condition:
     _check_sense(match, limit)
     sign, inside = _SIGNS[match["sign"]], _WITHIN.fullmatch(match["view"] or "")
     view, within = (inside["view"], inside["within"]) if inside else (match["view"], "")
-    return Condition(text.strip(), view, _metric_of(match), sign, limit, view is not None, within)
+    own = text.strip(), view, _metric_of(match), sign, limit, view is not None
+    return Condition(*own, within=within)
 
 
 def _metric_of(match: re.Match[str]) -> str:

@@ -522,7 +522,8 @@ def _fitted(verdicts: list[Verdict], room: int) -> list[str]:
 def _misjudged(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
     """Name the largest significant difference of probabilities from outcomes, beside decisions."""
     rows = where(_differences(tables), metric="mean_residual_difference", is_beyond_chance=True)
-    if tables.task != "binary" or "mean_residual_difference" in {own.metric for own in verdicts}:
+    is_said = any("mean_residual_difference" in own.beyond for own in verdicts)
+    if tables.task != "binary" or is_said:
         return
     rows = rows[rows["view"].isin(tables.attributes)] if len(rows) else rows
     if len(rows):
