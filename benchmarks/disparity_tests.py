@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from skfair.metrics.two_rates import exact_statistic, melded, rejection_rate, score
+from skfair.groups.two_rates import exact_statistic, melded, rejection_rate, score
 
 ALPHA = 0.05
 

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special, stats
 
+from skfair.groups.two_rates import both_ways
 from skfair.metrics import sample_size
-from skfair.metrics.two_rates import both_ways
 from skfair.monitoring.windows import Windows
 
 SEED, BASE, MONTHS, REFITS, ERROR = 9_300_000, 0.3, 12, 3, 0.05

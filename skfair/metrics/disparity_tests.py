@@ -27,6 +27,7 @@ from skfair.groups.attributes import read_columns
 from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import Reference, is_group, nothing_to_compare
 from skfair.groups.probabilities import GroupProbabilities
+from skfair.groups.two_rates import edge_rates, worth_of_pairs
 from skfair.metrics.docs import PARAGRAPHS
 from skfair.metrics.evidence import (
     SCORE_METRICS,
@@ -38,7 +39,6 @@ from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES, LabelSpec
 from skfair.metrics.own_draws import evidence_of_own
 from skfair.metrics.own_metrics import GroupMetric
 from skfair.metrics.scores import rankable_rows
-from skfair.metrics.two_rates import edge_rates, worth_of_pairs
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter
 from skfair.utils.rounding import ROUNDING
@@ -177,7 +177,7 @@ def disparity_test(
     min_ratio: float | None = None,
     comparison: str = "difference",
     reference: Reference = "pairwise",
-    method: str = "auto",
+    method: str = "melded",
     shift: float = 0.0,
     confidence: float = 0.95,
 ) -> DisparityTest:
@@ -215,12 +215,13 @@ def disparity_test(
         limits their difference. "ratio" limits 1 minus the smaller rate over the larger one, so a
         limit of 0.2 is the 80% rule. Metrics and constraints determine the comparison themselves,
         and "ratio" raises an error for a metric of differences.
-    method : {"auto", "melded", "exact", "score"}, default="auto"
-        The test of two rates. "exact" counts every possible table and suits small groups. "melded"
-        is valid for groups of any size and slightly conservative. "score" is the fastest, but with
-        few rows its error probability may reach 10% instead of 5%. "auto" chooses "exact" if each
-        of the two groups has at most 60 rows, and "melded" otherwise. Metrics of scores have a test
-        of their own.
+    method : {"melded", "exact", "score"}, default="melded"
+        The test of two rates. "melded" is valid for groups of any size and slightly conservative.
+        Intervals of :func:`fairness_report`, :func:`group_report` and audits are computed by it, so
+        they agree with the test. "exact" counts every possible table. Its bounds are about 3%
+        smaller for groups of at most 60 rows, but its p-value may rise as the limit grows. "score"
+        is the fastest, but with few rows its error probability may reach 10% instead of 5%. Metrics
+        of scores have a test of their own.
     shift : float, default=0.0
         Fraction of each rate's population that may change arbitrarily (distribution shift). The
         result holds for every population that differs by at most this fraction, and the upper bound
@@ -329,7 +330,7 @@ def disparity_upper_bound(
     pos_label: ClassLabel = None,
     comparison: str = "difference",
     reference: Reference = "pairwise",
-    method: str = "auto",
+    method: str = "melded",
     shift: float = 0.0,
     confidence: float = 0.95,
 ) -> float:
@@ -421,15 +422,13 @@ def _evidence(
     own: tuple[GroupMetric, float] | None = None,  # a metric of one's own, and the confidence
 ) -> Evidence:
     """Read the rows, and return the comparisons of a metric."""
-    if method not in ("auto", "melded", "exact", "score"):
-        raise ValueError(f"method must be 'auto', 'melded', 'exact' or 'score', got {method!r}.")
+    if method not in ("melded", "exact", "score"):
+        raise ValueError(f"method must be 'melded', 'exact' or 'score', got {method!r}.")
     if spec is not None:
         if spec.uses_y_true and y_true is None:
             raise ValueError(f"{name} needs y_true, got None.")
         if isinstance(who[0], GroupProbabilities):
             read_columns(who[0])  # raises, because such rows are not independent
-        if method == "auto" and is_lazy(y_pred):  # the exact test is for few rows
-            method = "melded"
         rows = Cohort.of_labels(
             y_true, y_pred, *who, counted=spec.counted, pos_label=pos_label, units=units
         )

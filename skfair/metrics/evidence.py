@@ -10,7 +10,7 @@ A metric is the largest of its comparisons, so its null hypothesis is that at le
 reaches the limit. It is rejected only if every comparison rejects its own (an intersection-union
 test). So the largest p-value counts, and no level is divided among pairs, rates or attributes.
 
-Two rates are compared by the tests of :mod:`skfair.metrics.two_rates`. Scores are compared so:
+Two rates are compared by the tests of :mod:`skfair.groups.two_rates`. Scores are compared so:
 
 - Distributions (``_Curves``) differ by the limit if the shares above some threshold do. Each
   threshold is tested as a pair of rates, and the largest p-value counts.
@@ -43,33 +43,28 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from skfair._typing import ClassLabel, FloatArray, IntArray
 from skfair.groups.cohort import Cohort
-from skfair.groups.compared_groups import ComparedGroups, Reference, is_group, ratios
+from skfair.groups.compared_groups import Reference, is_group
+from skfair.groups.compared_rates import hits_and_sizes
+from skfair.groups.estimates import Estimate
 from skfair.groups.intervals import Intervals
-from skfair.groups.rates import CellMeans, rates_of
-from skfair.groups.shared_units import SharedUnits
 from skfair.groups.table import GroupTable
-from skfair.metrics.labels import LabelSpec
-from skfair.metrics.two_rates import (
+from skfair.groups.two_rates import (
     MANY_NODES,
     beta_density,
     both_ways,
     largest_rate,
     legendre,
     melded,
-    rest_of_peers,
     score_statistic,
     smallest_limit,
 )
-from skfair.utils.rounding import ROUNDING, TINY
+from skfair.metrics.labels import LabelSpec
+from skfair.utils.rounding import TINY
 
-# method="auto" is the exact test if two groups have at most this number squared of tables, as two
-# groups of 60 rows do (0 to 60 hits each).
-_FEW_ROWS = 61
 # The melded test is slow, so a distribution is tested by it at this many thresholds only: those
 # with the largest score statistics.
 _N_THRESHOLDS = 200
@@ -165,159 +160,21 @@ def evidence_of_labels(
             "Ratios to the overall rate have no test here. Use reference='pairwise', or "
             "comparison='difference'."
         )
-    of_rates = [_pairs(table, rate, reference) for rate in spec.rates]
-    pairs = _Pairs(*map(np.concatenate, zip(*of_rates, strict=True)))
-    method = _chosen(method, pairs, are_independent=rows.counts_each_once and rows.units is None)
+    pairs = Estimate.of(table, "ratio" if is_ratio else "difference", spec.rates, reference).pairs
+    if method == "exact" and not (rows.counts_each_once and rows.units is None):
+        raise ValueError(
+            "method='exact' counts independent rows, not weights or rows that belong together "
+            "(units=). Use method='melded'."
+        )
     p_values = partial(pairs.p_values, method, is_ratio)
     evidence = Evidence(pairs.columns(), pairs.disparities(is_ratio), p_values, method)
     return evidence.without_value(reason) if reason else evidence
 
 
-def _chosen(method: str, pairs: _Pairs, *, are_independent: bool) -> str:
-    """Return the name of the test of pairs, which is "exact" or "melded" if it was "auto"."""
-    if method == "auto":
-        n_tables = (pairs.n1 + 1) * (pairs.n0 + 1)
-        are_few = n_tables.size > 0 and float(n_tables.max()) <= _FEW_ROWS**2
-        return "exact" if are_independent and are_few else "melded"
-    if method == "exact" and not are_independent:
-        raise ValueError(
-            "method='exact' counts independent rows, not weights or rows that belong together "
-            "(units=). Use method='melded'."
-        )
-    return method
-
-
-class _Pairs(NamedTuple):
-    """Comparisons of two rates; each array has one entry per comparison."""
-
-    rate: NDArray[Any]  # the name of the rate
-    first: NDArray[Any]  # the name of the group on the first side, and on the second
-    second: NDArray[Any]
-    k1: FloatArray  # hits and rows of the first side
-    n1: FloatArray
-    k0: FloatArray  # hits and rows of the second side
-    n0: FloatArray
-    # Factor of the difference: 1, or for reference="overall" the share of the others, see _pairs
-    share: FloatArray
-    # Correlation of the two rates, and overlap of the two sides, see groups/shared_units.py. Both
-    # are 0 unless units have rows on both sides
-    correlation: FloatArray
-    overlap: FloatArray
-
-    def rates(self) -> tuple[FloatArray, FloatArray]:
-        """Return the rate of each side; 0 for a side without rows."""
-        return self.k1 / np.maximum(self.n1, TINY), self.k0 / np.maximum(self.n0, TINY)
-
-    def disparities(self, is_ratio: bool) -> FloatArray:
-        """Return the absolute difference of each comparison, or 1 minus its ratio."""
-        first, second = self.rates()
-        if is_ratio:
-            return np.nan_to_num(1 - ratios(first, second))
-        return self.share * np.abs(first - second)
-
-    def p_values(self, method: str, is_ratio: bool, limit: float) -> FloatArray:
-        """Return the p-value of each comparison for a limit."""
-        if limit <= 0:  # no data show that a difference is below 0
-            return np.ones(self.share.size)
-        # A disparity is at most ``share``, so larger limits hold for certain.
-        p, at = np.zeros(self.share.size), self.share > limit
-        k1, n1, k0, n0, share, *shared = (own[at] for own in self[3:])
-        pairs = (shared[0], shared[1]) if self.overlap.any() else None
-        p[at] = both_ways(method, k1, n1, k0, n0, limit / share, is_ratio, pairs)
-        return p
-
-    def columns(self) -> dict[str, Any]:
-        """Return the columns of the table of comparisons."""
-        rate_first, rate_second = self.rates()
-        return {
-            "rate": self.rate,
-            "first": self.first,
-            "second": self.second,
-            "n_first": self.n1,
-            "n_second": self.n0,
-            "rate_first": rate_first,
-            "rate_second": rate_second,
-        }
-
-
-def _pairs(table: GroupTable, rate: str, reference: Reference) -> _Pairs:
-    """Return the comparisons of the groups in one rate: of pairs, or of a group and the rest.
-
-    With ``reference="overall"`` a group of weight v is compared with all W of its stratum, itself
-    included. Its rate r and the rate q of the other groups make the overall rate
-    (v r + (W - v) q) / W, so r minus the overall rate is (1 - v / W) (r - q). The test is about
-    r - q, of independent rows, and ``share`` is the factor 1 - v / W.
-    """
-    groups, means = table.groups, table.means(rate)
-    names, shared = np.array(groups.cells.names, dtype=object), means.shared
-    hits, sizes = _hits_and_sizes(table, rate)
-    if is_group(reference) or reference != "overall":
-        first, second = groups.pairs_with(reference)
-        other, k0, n0, share = names[second], hits[second], sizes[second], np.ones(first.size)
-        correlation = overlap = np.zeros(first.size)
-        if shared is not None:
-            correlation, overlap = shared.correlations(first, second), shared.overlap(first, second)
-    else:
-        rates, weights = np.nan_to_num(rates_of(table.weights, rate)), means.weight
-        rest_rate, rest_size, shares = rest_of_peers(rates, sizes, weights, groups.peer_sums)
-        correlation = overlap = np.zeros(sizes.size)
-        if shared is not None:
-            correlation, overlap, rest_size = _with_rest(shared, means, groups, rest_size)
-        first = groups.compared[rest_size[groups.compared] > 0]
-        other, share = np.full(first.size, "rest", dtype=object), shares[first]
-        k0, n0 = (rest_rate * rest_size)[first], rest_size[first]
-        correlation, overlap = correlation[first], overlap[first]
-    return _Pairs(
-        rate=np.full(first.size, rate),
-        first=names[first],
-        second=other,
-        k1=hits[first],
-        n1=sizes[first],
-        k0=k0,
-        n0=n0,
-        share=share,
-        correlation=correlation,
-        overlap=overlap,
-    )
-
-
-def _with_rest(
-    shared: SharedUnits, means: CellMeans, groups: ComparedGroups, rest_size: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return, by cell, the correlation and the overlap with its peers, and the size of the peers.
-
-    ``rest_size`` is the size of the peers if no unit is in two of them, see ``rest_of_peers``.
-    """
-    every = np.arange(rest_size.size)
-    first, second = np.meshgrid(every, every, indexing="ij")
-    stratum = np.repeat(np.arange(groups.starts.size - 1), np.diff(groups.starts))
-    are_peers = (stratum[first] == stratum[second]) & (first != second)
-    # (n_cells, n_cells): weight, then share, of peer j (column) among all peers of cell i (row).
-    parts = np.where(are_peers, means.weight, 0.0)
-    parts /= np.maximum(parts.sum(axis=1, keepdims=True), TINY)
-    rates, sizes = np.nan_to_num(means.means), np.maximum(means.n_effective, TINY)
-    variances = rates * (1 - rates) / sizes
-    joint = shared.correlations(first, second) * np.sqrt(np.outer(variances, variances))
-    of_rest = ((parts @ joint) * parts).sum(axis=1)
-    alone = parts**2 @ variances  # the same without what peers have in common
-    both = np.sqrt(variances * of_rest)
-    correlation = (parts * joint).sum(axis=1) / np.where(both > 0, both, 1.0)
-    overlap = (parts * shared.overlap(first, second)).sum(axis=1)
-    is_spread = of_rest > ROUNDING * alone
-    size = rest_size * np.where(is_spread, alone / np.where(is_spread, of_rest, 1.0), 1.0)
-    return np.clip(correlation, -1.0, 1.0), overlap, size
-
-
-def _hits_and_sizes(table: GroupTable, rate: str) -> tuple[FloatArray, FloatArray]:
-    """Return the effective numbers of hits and of rows of a rate in each cell."""
-    means = table.means(rate)
-    return np.nan_to_num(means.means) * means.n_effective, means.n_effective
-
-
 def _caps(table: GroupTable, rate: str) -> Evidence:
     """Return the evidence on a largest rate: each group by itself is compared with the limit."""
     cells = table.groups.present
-    k, n = (numbers[cells] for numbers in _hits_and_sizes(table, rate))
+    k, n = (numbers[cells] for numbers in hits_and_sizes(table.means(rate)))
     names = np.array(table.groups.cells.names, dtype=object)[cells]
     columns = {"rate": rate, "first": names, "second": "limit", "n_first": n, "rate_first": k / n}
     return Evidence(columns, k / n, lambda limit: largest_rate(k, n, limit), "exact")

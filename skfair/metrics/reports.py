@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -27,10 +26,13 @@ from skfair.groups.compared_groups import (
     Agg,
     ComparedGroups,
     Reference,
+    is_group,
     names_group,
     nothing_to_compare,
 )
+from skfair.groups.compared_rates import Pairs, pairs_of
 from skfair.groups.distinct_rows import WeightedRows
+from skfair.groups.estimates import Estimate, intervals
 from skfair.groups.outcomes import Counted
 from skfair.groups.rates import CellMeans, rates_of
 from skfair.groups.table import GroupTable
@@ -165,8 +167,10 @@ def group_report(
         ``positive_predictive_value``, ``negative_predictive_value`` (1 minus the false omission
         rate), ``accuracy``, ``mean_score``, and the ends ``..._low`` and ``..._high`` of the
         interval of each rate and of each of the ``metrics``. A value without rows to compute it
-        from is NaN, which is printed as ``-``. Intervals of differences are computed from the
-        intervals of both rates (Newcombe's method, for pairs if units are in both). Use
+        from is NaN, which is printed as ``-``. Intervals of differences of rates are those of
+        :func:`disparity_test`. For other values, for pooled estimates and with
+        ``method="bootstrap"`` they are computed from the intervals of both values (Newcombe's
+        method). Use
         :meth:`skfair.inspection.GroupRatesDisplay.from_report` to draw the report.
 
     Examples
@@ -217,13 +221,14 @@ def group_report(
         of_cells = OwnRows.of(rows, pos_label), listed.rows(), rows.units
         own, ends_of_own = measure_own(metrics, *of_cells, *resampling)
         columns, limits = columns | own, limits | ends_of_own
-    is_pooled, is_shared = estimate == "pooled", rates and table.has_shared_units
-    means = {r: table.means(r) for r in names} if is_shared and not is_pooled else {}
-    differences = with_differences(columns, limits, listed, reference, means)
+    is_pooled, pairs, places = estimate == "pooled", {}, []
+    if names_group(reference):
+        places = np.unique(listed.compared_with(reference)[1]).tolist()
+        if rates and method == "wilson" and not is_pooled:
+            means = {rate: table.means(rate) for rate in names}
+            pairs = {r: pairs_of(own, table.groups, r, reference) for r, own in means.items()}
+    differences = with_differences(columns, limits, listed, reference, pairs, confidence)
     report = Report(differences, index=listed.names())
-    places = (
-        np.unique(listed.compared_with(reference)[1]).tolist() if names_group(reference) else []
-    )
     level = confidence if method else None
     report.attrs = {"confidence": level, "reference_rows": places, "is_pooled": is_pooled}
     return report
@@ -350,10 +355,11 @@ def fairness_report(
     whole distributions or orders of scores. Capped rates, calibration, losses, mean scores and
     percentile intervals have metrics of their own, which are not in the table.
 
-    Standard errors are computed by resampling rows within each group. The worst gap of several
-    groups is biased upwards in small samples, because even identical groups differ by chance (see
-    :func:`noise_floor`). For Dask collections, the numbers of rows with each label and score are
-    resampled.
+    Intervals of differences and ratios of rates agree with :func:`disparity_test` and with audits:
+    a limit above ``value_high`` is one that the test shows. Standard errors are computed by
+    resampling rows within each group. The worst gap of several groups is biased upwards in small
+    samples, because even identical groups differ by chance (see :func:`noise_floor`). For Dask
+    collections, the numbers of rows with each label and score are resampled.
 
     Parameters
     ----------
@@ -372,10 +378,10 @@ def fairness_report(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the rows.
     units : array-like of shape (n_samples,), default=None
-        Labels of rows that belong together, for example the person behind each visit. Units are
-        then resampled within each group, with all of their rows in this group. What groups have in
-        common is ignored if a unit has rows in several, unlike in :func:`group_report` and
-        :func:`disparity_test`. Without ``units``, every row is treated as a different person, and
+        Labels of rows that belong together, for example the person behind each visit. Intervals of
+        differences and ratios account for what groups have in common if a unit has rows in several.
+        Standard errors do not: units are resampled within each group, with all of their rows in
+        this group. Without ``units``, every row is treated as a different person, and intervals and
         standard errors are too small if people occur more than once.
     intersectional : bool, default=True
         If True, groups are the intersections of all attributes. If False, groups are compared
@@ -390,7 +396,7 @@ def fairness_report(
     agg : {"worst", "mean"}, default="worst"
         Whether to report the value of the worst pair of groups or the mean over all pairs.
     confidence : float, default=0.95
-        Share of the resamples between ``value_low`` and ``value_high`` (see Notes).
+        Confidence level of the intervals from ``value_low`` to ``value_high`` (see Notes).
     n_bootstrap : int, default=200
         Number of resamples. If 0, standard errors and intervals are left out. Metrics of labels
         resample a small table, whereas metrics of scores need a pass over the rows for each
@@ -406,22 +412,22 @@ def fairness_report(
 
     See Also
     --------
-    skfair.report.audit : Report with intervals that are valid for the worst pair of many groups,
-        also if the groups differ only by chance.
+    skfair.report.audit : Report with p-values that are corrected for all groups and metrics.
 
     Notes
     -----
-    ``value_low`` and ``value_high`` are percentiles of the resamples. A resample adds its own noise
-    to the noise of the sample, so its worst gap is usually larger. If gaps are about as large as
-    :func:`noise_floor`, both ends are therefore too high, and with many groups they may even lie
-    above ``value``. In simulations with two groups of 500 rows each, 94% of the intervals contained
-    a true difference of 0.1, but only 20% contained a true difference of 0. With ten identical
-    groups, none of the intervals contained 0.
+    The interval of a difference or ratio of rates is for the worst pair of the population, also if
+    the groups differ only by chance. Its upper end is the largest upper end of a pair. Its lower
+    end is corrected for the number of pairs and rates. Both have half of the error probability
+    1 - ``confidence``.
 
-    A rate of 0 among few people does not imply a rate of 0 in the population. Rates are therefore
-    resampled after half a row of each prediction has been added to each class. In simulations with
-    rates of 0.002 to 0.1 and 40 to 1000 rows, at least 97% of the intervals of a ratio contained
-    the true ratio.
+    Other metrics have percentiles of the resamples: sums of differences such as
+    ``separation_gap``, quotients of counts (treatment equality), ratios to the overall rate, means
+    over pairs (``agg="mean"``) and metrics of scores. A resample adds its own noise to the noise of
+    the sample, so its worst gap is usually larger. If such gaps are about as large as
+    :func:`noise_floor`, both ends are therefore too high, and with many groups they may even lie
+    above ``value``. Rates are resampled after half a row of each prediction has been added to each
+    class, because a rate of 0 among few people does not imply a rate of 0 in the population.
 
     Examples
     --------
@@ -443,17 +449,56 @@ def fairness_report(
     if not rows.groups.pairs[0].size:
         raise nothing_to_compare()
     measured: dict[str, tuple[float, FloatArray]] = {}
+    estimated: dict[str, tuple[float, float]] = {}
     if y_pred is not None:
         measured |= _measure_labels(rows, reference, agg, n_bootstrap, rng)
+    if y_pred is not None and n_bootstrap and agg == "worst":
+        estimated = _estimated_ends(rows.table(), measured, reference, confidence)
     if y_score is not None:
         measured |= _measure_scores(rows, pos_label, agg, n_bootstrap, rng)
     report = pd.DataFrame({"value": {name: value for name, (value, _) in measured.items()}})
     if n_bootstrap:
-        ends = [quantiles(draws, (1 - confidence) / 2) for _, draws in measured.values()]
+        tail = (1 - confidence) / 2
+        ends = [
+            estimated.get(name, quantiles(draws, tail)) for name, (_, draws) in measured.items()
+        ]
         report["standard_error"] = [spread(draws) for _, draws in measured.values()]
         report["value_low"] = [float(low) for low, _ in ends]
         report["value_high"] = [float(high) for _, high in ends]
     return Report(report)
+
+
+def _estimated_ends(
+    table: GroupTable, measured: Mapping[str, Any], reference: Reference, confidence: float
+) -> dict[str, tuple[float, float]]:
+    """Return the interval of each defined metric that is the largest disparity of shares.
+
+    Sums of differences, quotients of counts and ratios to the overall rate are resampled instead.
+    """
+    is_overall = not is_group(reference) and reference == "overall"
+    specs = {
+        name: LABEL_METRICS[name]
+        for name, (value, _) in measured.items()
+        if name in LABEL_METRICS and not np.isnan(value)
+    }
+    means = {
+        rate: table.means(rate)
+        for rate in {rate for spec in specs.values() for rate in spec.rates}
+        if rate != "error_ratio"
+    }
+    gaps = {
+        name: Estimate(
+            tuple(means[rate] for rate in spec.rates),
+            spec.rates,
+            table.groups,
+            spec.kind,
+            reference,
+        )
+        for name, spec in specs.items()
+        if (spec.kind == "difference" or (spec.kind == "ratio" and not is_overall))
+        and set(spec.rates) <= means.keys()
+    }
+    return dict(zip(gaps, intervals(list(gaps.values()), confidence), strict=True))
 
 
 def _measure_labels(
@@ -654,10 +699,6 @@ class ListedCells:
         first, second = self._groups.pairs_with(reference)
         return self._place[first], self._place[second]
 
-    def correlations(self, means: CellMeans, reference: Any) -> FloatArray:
-        """Return the correlation of the means of each row and its reference row, of those above."""
-        return means.correlations(*self._groups.pairs_with(reference))
-
     def names(self) -> pd.Index:
         """Return the names of the rows of the report."""
         strata = self._groups.strata
@@ -676,13 +717,14 @@ def with_differences(
     limits: dict[str, FloatArray],
     listed: ListedCells,
     reference: Any,
-    means: Mapping[str, CellMeans] = MappingProxyType({}),
+    pairs: Mapping[str, Pairs],  # the comparisons of the columns that are rates
+    confidence: float,
 ) -> dict[str, FloatArray]:
     """Return all columns of a report: values, ends of intervals, and differences.
 
     Columns ``..._difference`` are added for every value if ``reference`` names a group. They are
-    NaN for the reference group and for whole strata. ``means`` has the columns whose values vary
-    together, because units have rows in several groups.
+    NaN for the reference group and for whole strata. Intervals of differences are those of
+    ``pairs``, or are computed from the intervals of both values.
     """
     if not names_group(reference):
         return {**columns, **limits}
@@ -694,13 +736,11 @@ def with_differences(
         against[rows], is_compared[rows] = places, True
         columns[added] = np.where(is_compared, values - values[against], np.nan)
         if f"{name}_low" in limits:
-            ends, correlation = (
-                (limits[f"{name}_low"], limits[f"{name}_high"]),
-                np.zeros(values.size),
-            )
-            if name in means:
-                correlation[rows] = listed.correlations(means[name], reference)
-            interval = difference_interval(values, *ends, against, correlation)
-            for end, numbers in zip(("low", "high"), interval, strict=True):
-                limits[f"{added}_{end}"] = np.where(is_compared, numbers, np.nan)
+            ends = limits[f"{name}_low"], limits[f"{name}_high"]
+            low, high = difference_interval(values, *ends, against)
+            if name in pairs:
+                low[rows], high[rows] = pairs[name].ends("melded", False, 0.5 - confidence / 2)
+            is_known = is_compared & np.isfinite(columns[added])
+            limits[f"{added}_low"] = np.where(is_known, low, np.nan)
+            limits[f"{added}_high"] = np.where(is_known, high, np.nan)
     return {**columns, **limits}

@@ -22,7 +22,7 @@ from skfair.groups.limits import Limit
 from skfair.groups.rates import CellMeans, hits_and_rows, parts_of_rate, rates_of
 from skfair.groups.shared_units import SharedUnits, unit_products
 from skfair.groups.table import GroupTable, total
-from skfair.metrics.two_rates import worth_of_pairs
+from skfair.groups.two_rates import worth_of_pairs
 from skfair.monitoring.batches import COMPARED, check_keys, checked_batch, reference_keys
 from skfair.monitoring.windows import Windows, aligned, checked_numbers
 from skfair.utils.rounding import TINY

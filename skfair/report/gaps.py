@@ -8,9 +8,10 @@ kind of comparison (over all rows, or within strata). Each call measures and sim
 The worst of many differences is never 0, even when all groups are treated in the same way. So each
 gap comes with two things:
 
-- The *interval* covers the worst difference in the population. Every pair of groups gets an
-  interval, all of them wide enough to hold together, and the worst difference lies between the
-  largest of their lower ends and the largest of their upper ends.
+- The *interval* covers the worst difference in the population. For shares it is the interval of an
+  :class:`~skfair.groups.estimates.Estimate`, which reports and tests have as well. Means and totals
+  have intervals for every pair of groups, all of them wide enough to hold together, and the worst
+  difference lies between the largest of their lower ends and the largest of their upper ends.
 - The *p-value* is how often chance alone would show something as extreme anywhere in the audit, in
   a gap or in a subgroup, if all groups had the same means. If 100 audits have no disparity, five
   find one at the level of 5%.
@@ -19,8 +20,9 @@ To compare unlike things, there are two scales. Within a gap, pairs are compared
 *deviation*: the difference divided by its standard deviation in the simulations, so that a group of
 three people does not hide what the large groups show. Between gaps, the most extreme deviation is
 turned into a *rarity*, which is small if it is rare, so that a crossing with a thousand pairs does
-not hide what one attribute shows (see :class:`Simulated`). If interval and p-value disagree about
-equal means, an end of the interval is moved.
+not hide what one attribute shows (see :class:`Simulated`). An interval is about a single gap and
+the p-value about the whole audit, so an interval may exclude equal means although the p-value is
+above the level.
 
 Arrays of means have the shape (n_measures, n_draws, n_cells). In *draws around* the observed means,
 groups differ as they do in the data. In *parity draws*, all groups have the same mean.
@@ -37,9 +39,9 @@ from scipy import sparse, special, stats
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.compared_groups import ComparedGroups
+from skfair.groups.estimates import Estimate, intervals
 from skfair.groups.levels import number_tuples
-from skfair.groups.rates import CellMeans, wilson
-from skfair.metrics.intervals import joined
+from skfair.groups.rates import CellMeans
 from skfair.report.options import Options
 from skfair.utils.rounding import ROUNDING
 
@@ -241,6 +243,7 @@ class Compared:
         drawn: list[_Drawn],
         groups: ComparedGroups,
         confidence: float,
+        interval: tuple[float, float] | None,  # None if it is simulated
     ) -> Compared:
         """Measure a gap, and compare it with simulated means of each of its measures."""
         means = np.stack([measure.means[None] for measure in measures])
@@ -257,7 +260,9 @@ class Compared:
         )
         left_out = ", ".join(names[i] for i in np.flatnonzero(undefined))
         worst = gap.worst(at_parity, pairs)
-        low, high = _interval(gap, measures, centres, around, pairs, confidence)
+        if interval is None:
+            interval = _interval(gap, measures, centres, around, pairs, confidence)
+        low, high = interval
         value = float(gap.worst(means, pairs)[0])
         ends = min(low, value), min(max(high, value), most)
         averaged = None
@@ -281,7 +286,6 @@ class Compared:
         p_values, noise, own_level = self.simulated.by_chance(rarest, level)
         p_value = float(np.nanmin(p_values, initial=1.0))
         value = float(self.gap.worst(self.means, self.pairs)[0])
-        low, high = self._agreeing(value, np.where(p_values <= level + ROUNDING, noise, np.nan))
         by_chance = self.by_chance[np.isfinite(self.by_chance)]
         worst = self._worst_place(np.ones(p_values.size, bool))
         upper = np.nan
@@ -301,8 +305,8 @@ class Compared:
         clear_first, clear_second = self._named_pair(clear_place)
         record = {
             "value": value,
-            "value_low": low,
-            "value_high": high,
+            "value_low": self.interval[0],
+            "value_high": self.interval[1],
             "noise_mean": by_chance.mean() if by_chance.size else np.nan,
             "noise_upper": float(upper),
             "first_group": first,
@@ -317,29 +321,6 @@ class Compared:
         return record, {
             frozenset((self.names[i], self.names[j])): (p, above) for i, j, p, above in of_pairs
         }
-
-    def _agreeing(self, value: float, noise: FloatArray) -> tuple[float, float]:
-        """Return the interval, moved so that it contains parity unless the gap is significant.
-
-        Interval and p-value are computed by two methods, which may disagree if a difference is
-        barely significant. ``noise`` holds, for each significant comparison, how large a difference
-        chance alone may produce, and NaN for the others. If nothing is significant, the interval is
-        extended to parity. If something is, but the interval contains parity, its end next to
-        parity is moved away from it, to the largest surplus of a difference over its noise, but not
-        beyond ``value``, the gap itself.
-        """
-        (low, high), is_ratio = self.interval, self.gap.is_ratio
-        if not np.isfinite([value, low, high]).all():
-            return low, high
-        if np.isnan(noise).all():
-            return (low, 1.0) if is_ratio else (0.0, high)
-        if (high < 1.0) if is_ratio else (low > 0.0):
-            return low, high
-        surplus = self.gap.tested.of_pairs(self.means, self.pairs)[0] - noise
-        if not is_ratio:
-            return min(float(np.nanmax(surplus)), value), high
-        larger = np.concatenate(self.means[:, 0, self.pairs].max(axis=1))
-        return low, max(float(np.nanmin(1 - surplus / larger)), value)
 
     def _worst_place(self, is_asked: BoolArray) -> int | None:
         """Return the index of the comparison furthest from parity; None if none is defined."""
@@ -379,6 +360,9 @@ def compare_gaps(
     if are_both:
         centre, around, at_parity = drawn[_HITS]
         drawn[_MISSES] = (1 - centre, 1 - around, 1 - at_parity)
+    estimates = {gap.name: _estimate(gap, measures, groups) for gap in gaps}
+    shares = {name: own for name, own in estimates.items() if own is not None}
+    ends = dict(zip(shares, intervals(list(shares.values()), options.confidence), strict=True))
     return [
         Compared.of(
             gap,
@@ -386,9 +370,21 @@ def compare_gaps(
             [drawn[name] for name in gap.measures],
             groups,
             options.confidence,
+            ends.get(gap.name),
         )
         for gap in gaps
     ]
+
+
+def _estimate(
+    gap: Gap, measures: Mapping[str, CellMeans], groups: ComparedGroups
+) -> Estimate | None:
+    """Return the estimate of a gap of shares; None for means, totals and measures of one's own."""
+    own = tuple(measures[name] for name in gap.measures)
+    if gap.kind == "total" or not all(each.is_share and each.own is None for each in own):
+        return None
+    kind: Any = gap.kind
+    return Estimate(own, gap.measures, groups, kind, only_known=True)
 
 
 def _drawn(measure: CellMeans, groups: ComparedGroups, options: Options) -> _Drawn:
@@ -419,8 +415,7 @@ def _interval(
     The interval of a pair is its gap plus or minus ``n_errors`` standard deviations of its error.
     The same number serves all pairs: it is simulated so that all their intervals hold together. The
     error of a pair is the gap of the errors of its two means, and for ratios, which are compared as
-    logarithms, the gap of the relative errors. Shares have the better intervals of
-    :func:`_ends_of_shares`, with the same number. The result is the largest lower and the largest
+    logarithms, the gap of the relative errors. The result is the largest lower and the largest
     upper end.
     """
     errors = around - centres
@@ -438,53 +433,11 @@ def _interval(
     n_errors = float(stats.norm.ppf(0.5 + confidence / 2))
     if at.size > 1:
         n_errors = max(n_errors, float(np.quantile(scaled.max(axis=1), confidence)))
-    if gap.kind != "total" and all(measure.is_share for measure in measures):
-        of_measures = [
-            _ends_of_shares(measure, pairs, n_errors, gap.is_ratio) for measure in measures
-        ]
-        lows, highs = (np.concatenate(ends)[is_finite] for ends in zip(*of_measures, strict=True))
-        low, high = float(np.maximum(lows, 0.0).max()), float(highs.max())
-    else:
-        margin = n_errors * spread
-        low, high = float(np.maximum(at - margin, 0.0).max()), float((at + margin).max())
+    margin = n_errors * spread
+    low, high = float(np.maximum(at - margin, 0.0).max()), float((at + margin).max())
     if gap.is_ratio:
         low, high = float(np.exp(-high)), float(np.exp(-low))
     return low, high
-
-
-def _ends_of_shares(
-    measure: CellMeans, pairs: IntArray, n_errors: float, is_ratio: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Return the interval of a - b for each pair of shares a >= b, or of their logarithms.
-
-    Each share has its own interval: Wilson's, with half a row more on both sides for continuity.
-    The lower end is
-
-        a - b - sqrt((a - a_low)^2 + (b_high - b)^2),
-
-    and the upper end is the mirror image (Newcombe 1998, method 10; Zou & Donner 2008 for ratios).
-    With shares of 0.3 and 0.4 of 500 rows each, a limit of 0.1 should be wrongly passed in at most
-    2.5% of samples. It is in 2.3%; without the half row, it is in 2.5 to 3.0%, and with the usual
-    interval in 3.1%. If units have rows in both groups, the two shares are correlated, and the root
-    is that of Newcombe's interval for pairs (``joined``).
-    """
-    confidence = float(2 * stats.norm.cdf(n_errors) - 1)
-    n_rows = np.where(measure.weight > 0, measure.n_effective, np.nan)
-    shares = measure.means
-    low, high = wilson(shares, n_rows, confidence)
-    half = 0.5 / n_rows
-    ends = np.stack([shares, np.maximum(low - half, 0.0), np.minimum(high + half, 1.0)])
-    if is_ratio:
-        ends = np.log(np.clip(ends, ROUNDING, None))  # smaller shares count as 0
-    correlation = measure.correlations(*pairs)
-    is_larger = ends[0, pairs[0]] >= ends[0, pairs[1]]
-    upper = np.where(is_larger, pairs[0], pairs[1])
-    lower = np.where(is_larger, pairs[1], pairs[0])
-    (a, a_low, a_high), (b, b_low, b_high) = ends[:, upper], ends[:, lower]
-    low = a - b - joined(a - a_low, b_high - b, correlation)
-    if is_ratio:  # if b is 0, only its upper end is known
-        low = np.where(b <= np.log(ROUNDING), a_low - b_high, low)
-    return low, a - b + joined(a_high - a, b - b_low, correlation)
 
 
 def smoothed(measure: CellMeans) -> FloatArray:

@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 
 from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.groups.compared_rates import pairs_between
 from skfair.groups.levels import number_tuples
 from skfair.groups.rates import NEED_BOTH_DECISIONS, CellMeans
 from skfair.groups.reference import read_reference
@@ -345,9 +346,8 @@ def _of_large(table: GroupTable, options: Options) -> GroupTable:
 def signed_table(views: list[View], options: Options, chances: Chances) -> pd.DataFrame:
     """Return the table ``signed``: each group minus the reference group, by each measure.
 
-    It is empty without a reference group. P-values are corrected for all pairs of the audit, so
-    that no verdict contradicts the verdict of a gap. Intervals contain 0 unless the difference is
-    significant.
+    It is empty without a reference group. An interval is that of a single difference. P-values are
+    corrected for all pairs of the audit, so that no verdict contradicts the verdict of a gap.
     """
     tables = []
     for view in views:
@@ -358,10 +358,15 @@ def signed_table(views: list[View], options: Options, chances: Chances) -> pd.Da
         for measure, of_groups in view.measures.items():
             if measure.startswith(BEFORE):
                 continue
-            values, ends = of_groups.means, of_groups.interval(options.confidence)
-            groups = np.arange(values.size)
-            correlation = of_groups.correlations(groups, np.full_like(groups, place))
-            low, high = difference_interval(values, *ends, place, correlation)
+            values, groups = of_groups.means, np.arange(of_groups.weight.size)
+            sides = groups, np.full_like(groups, place)
+            if of_groups.is_share and of_groups.own is None:
+                pairs = pairs_between(of_groups, np.array(view.names, object), measure, *sides)
+                low, high = pairs.ends("melded", False, 0.5 - options.confidence / 2)
+            else:
+                ends, correlation = of_groups.interval(options.confidence), of_groups.correlations
+                low, high = difference_interval(values, *ends, place, correlation(*sides))
+            is_known = np.isfinite(values) & np.isfinite(values[place])
             columns = {
                 "view": view.name,
                 "group": view.names,
@@ -369,38 +374,19 @@ def signed_table(views: list[View], options: Options, chances: Chances) -> pd.Da
                 "value": values,
                 "reference_value": values[place],
                 "difference": values - values[place],
-                "difference_low": low,
-                "difference_high": high,
+                "difference_low": np.where(is_known, low, np.nan),
+                "difference_high": np.where(is_known, high, np.nan),
                 "measure": measure,
             }
             tables.append(pd.DataFrame(columns)[is_other])
     if not tables:
         return pd.DataFrame()
     table = pd.concat(tables, ignore_index=True)
-    pairs = map(frozenset, zip(table["group"], table["reference"], strict=True))
-    keys = zip(table["view"], table["measure"], pairs, strict=True)
+    both = map(frozenset, zip(table["group"], table["reference"], strict=True))
+    keys = zip(table["view"], table["measure"], both, strict=True)
     by_chance = [chances.get(key, (np.nan, np.nan)) for key in keys]
-    p_values, noise = np.reshape(by_chance, (-1, 2)).T
-    return _agreeing(table.assign(p_value=p_values), noise, 1 - options.confidence)
-
-
-def _agreeing(table: pd.DataFrame, noise: FloatArray, level: float) -> pd.DataFrame:
-    """Move the ends of intervals that disagree with the p-value of the same difference.
-
-    ``noise`` is the difference above which each one is significant. An interval that should not
-    contain 0 ends at the surplus of the difference over it.
-    """
-    p_values, difference = table["p_value"].to_numpy(), table["difference"].to_numpy()
-    low, high = table["difference_low"].to_numpy(), table["difference_high"].to_numpy()
-    is_beyond = p_values <= level + ROUNDING
-    is_tested = np.isfinite(p_values) & np.isfinite(difference)
-    surplus = np.sign(difference) * np.minimum(np.abs(difference) - noise, np.abs(difference))
-    low = np.where(is_tested & ~is_beyond, np.minimum(low, 0.0), low)
-    high = np.where(is_tested & ~is_beyond, np.maximum(high, 0.0), high)
-    return table.assign(
-        difference_low=np.where(is_beyond & (difference > 0) & (low <= 0), surplus, low),
-        difference_high=np.where(is_beyond & (difference < 0) & (high >= 0), surplus, high),
-    )
+    own: pd.DataFrame = table.assign(p_value=np.reshape(by_chance, (-1, 2))[:, 0])
+    return own
 
 
 def score_report(

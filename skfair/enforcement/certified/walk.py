@@ -40,7 +40,7 @@ from skfair.constraints.comparisons import Pairwise, Ratio
 from skfair.enforcement.strict_evaluation import ClassConstraint
 from skfair.groups.rates import Moments, effective_size
 from skfair.groups.row_units import RowUnits, n_people
-from skfair.metrics.two_rates import melded, rest_of_peers, score_statistic
+from skfair.groups.two_rates import melded, rest_of_peers, score_statistic
 
 # Decisions are counted for this many rows at once, to save memory.
 _ROWS_AT_ONCE = 50_000

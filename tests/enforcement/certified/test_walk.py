@@ -16,7 +16,7 @@ from skfair.enforcement.certified.walk import (
     walk,
 )
 from skfair.groups.row_units import read_units
-from skfair.metrics.two_rates import both_ways, melded, score
+from skfair.groups.two_rates import both_ways, melded, score
 from tests.seeds import generator
 
 

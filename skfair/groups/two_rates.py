@@ -255,6 +255,12 @@ def exact(
                 f"method='exact' counts every table of two groups, but {own_n1} and {own_n0} rows "
                 "have more than it can count. Use method='melded'."
             )
+        if limits[i] < 0:  # the second rate exceeds the first by ``limit`` or less
+            limit = -limits[i] / (1 - limits[i]) if ratio else -limits[i]
+            statistic = exact_statistic(own_n0, own_n1, limit, ratio)
+            as_far = statistic >= statistic[own_k0, own_k1] - SUM_ROUNDING
+            p[i] = rejection_rate(as_far, own_n0, own_n1, limit, ratio).max()
+            continue
         statistic = exact_statistic(own_n1, own_n0, limits[i], ratio)
         as_far = statistic <= statistic[own_k1, own_k0] + SUM_ROUNDING
         p[i] = rejection_rate(as_far, own_n1, own_n0, limits[i], ratio).max()
@@ -295,12 +301,37 @@ def both_ways(
     shared: tuple[FloatArray, FloatArray] | None = None,
 ) -> FloatArray:
     """Return the p-values of "the rates differ by the limit or more, whichever is larger"."""
+    sides = (k1, n1), (k0, n0)
+    return np.maximum(
+        *(p_values_above(method, *a, *b, limit, ratio, shared) for a, b in (sides, sides[::-1]))
+    )
 
-    def tested(k1: Numbers, n1: Numbers, k0: Numbers, n0: Numbers) -> FloatArray:
-        by = 1.0 if shared is None else worth_of_pairs(k1, n1, k0, n0, limit, ratio, *shared)
-        return _TESTS[method](k1 * by, n1 * by, k0 * by, n0 * by, limit, ratio)
 
-    return np.maximum(tested(k1, n1, k0, n0), tested(k0, n0, k1, n1))
+def p_values_above(
+    method: str,
+    k1: Numbers,
+    n1: Numbers,
+    k0: Numbers,
+    n0: Numbers,
+    limit: Numbers,
+    ratio: bool,
+    shared: tuple[FloatArray, FloatArray] | None,  # as for both_ways
+) -> FloatArray:
+    """Return the p-values of "the first rate exceeds the second by the limit or more".
+
+    The limit may be below 0: with -d, the p-values are those of "the second rate exceeds the first
+    by d or less". For a ratio -d / (1 - d) is the limit on the first rate that is d on the second.
+    """
+    by: Numbers = 1.0
+    if shared is not None:
+        apart = np.asarray(limit)
+        reverse = -apart / (1 - apart) if ratio else -apart
+        by = np.where(
+            apart >= 0,
+            worth_of_pairs(k1, n1, k0, n0, np.maximum(apart, 0.0), ratio, *shared),
+            worth_of_pairs(k0, n0, k1, n1, np.maximum(reverse, 0.0), ratio, *shared),
+        )
+    return _TESTS[method](k1 * by, n1 * by, k0 * by, n0 * by, limit, ratio)
 
 
 def worth_of_pairs(

@@ -1,0 +1,297 @@
+"""One estimate of how far apart the rates of groups are: its interval, tests and bounds.
+
+An :class:`Estimate` is the largest disparity of a population over pairs of groups and rates: the
+largest difference, or 1 minus the smallest ratio. All that it says follows from two p-values of
+each pair (:class:`~skfair.groups.compared_rates.Pairs`), so interval, test and bound never
+contradict each other. With the signed disparity D of a pair they are the p-values of "D is t or
+more" and of "D is t or less".
+
+- *Upper end*: the largest disparity reaches a limit only if that of some pair does. Each pair must
+  reject (an intersection-union test), so the largest p-value counts, and levels are not divided.
+  The upper end of the interval is the largest upper end of a pair.
+- *Lower end*: the largest disparity is at most a limit only if that of every pair is. One pair
+  suffices to reject, so its p-value is corrected for the number of pairs: by the range of k normal
+  numbers for all pairs of k groups (Tukey and Kramer), summed over rates, attributes and strata.
+  The lower end is the largest lower end of a pair at the level that this correction leaves.
+
+``interval(c)`` has the error (1 - c) / 2 on each side, and ``upper_bound(c)`` has 1 - c. Neither
+simulates, so there is no seed. Reports and tests (``metrics/reports.py``, ``metrics/evidence.py``)
+call them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from scipy import special
+from scipy.optimize import brentq
+
+from skfair._typing import FloatArray, IntArray
+from skfair.groups.compared_groups import ComparedGroups, Reference, is_group, ratios
+from skfair.groups.compared_rates import Pairs, pairs_of
+from skfair.groups.rates import CellMeans
+from skfair.groups.table import GroupTable
+from skfair.groups.two_rates import smallest_limit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Extreme ends are searched for among this many pairs, those with the largest rough ends.
+_N_SEARCHED = 1000
+# The nodes of the integral over the smallest of k normal numbers, and its range.
+_N_NODES, _WIDEST = 200, 9.0
+# With p-values of a pair below this, the range of k normal numbers is the sum over pairs.
+_RARE = 1e-9
+# A pair is more extreme than an end if its p-value there differs from alpha by more than this.
+_PRECISE = 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """How far apart the rates of groups are in the population."""
+
+    means: tuple[CellMeans, ...]  # each is a share of every cell
+    rates: tuple[str, ...]  # the names of the shares
+    groups: ComparedGroups
+    kind: Literal["difference", "ratio"]
+    reference: Reference = "pairwise"
+    method: str = "melded"  # the test of two rates, see groups/two_rates.py
+    # Whether pairs with an undefined share are left out. If not, nothing is known of the largest
+    # disparity if there is one
+    only_known: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        table: GroupTable,
+        kind: Literal["difference", "ratio"],
+        rates: tuple[str, ...],
+        reference: Reference = "pairwise",
+        method: str = "melded",
+    ) -> Estimate:
+        """Estimate from a table of outcomes."""
+        means = tuple(table.means(rate) for rate in rates)
+        return cls(means, rates, table.groups, kind, reference, method)
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the value is a ratio, so that 1 is parity and smaller values are worse."""
+        return self.kind == "ratio"
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The comparisons of all rates."""
+        named = zip(self.means, self.rates, strict=True)
+        parts = [pairs_of(own, self.groups, rate, self.reference) for own, rate in named]
+        pairs = _joined(parts)
+        if not self.only_known:
+            return pairs
+        return pairs.some(np.flatnonzero((pairs.n1 > 0) & (pairs.n0 > 0)))
+
+    @cached_property
+    def is_signed(self) -> bool:
+        """Whether the value is the signed difference of a single pair."""
+        return is_group(self.reference) and not self.is_ratio and self.pairs.share.size == 1
+
+    @cached_property
+    def value(self) -> float:
+        """The disparity of the sample; NaN if a rate is undefined, or nothing is compared."""
+        pairs = self.pairs
+        if not (pairs.share.size and (pairs.n1 > 0).all() and (pairs.n0 > 0).all()):
+            return np.nan
+        if self.is_ratio:
+            return float(ratios(*pairs.rates()).min())  # NaN if nobody is selected in two groups
+        signed = pairs.signed(is_ratio=False)
+        worst = float(signed[np.abs(signed).argmax()])
+        return worst if is_group(self.reference) else abs(worst)
+
+    def p_value(self, limit: float, shows: Literal["below", "above"] = "below") -> float:
+        """Return the p-value of the hypothesis that the data are to reject.
+
+        With ``shows="below"`` it is "the disparity reaches the limit", with "above" it is "the
+        disparity is at most the limit". The limit on a ratio is a ratio.
+        """
+        pairs, how = self.pairs, (self.method, self.is_ratio)
+        if not pairs.share.size:
+            return 1.0
+        apart = 1 - limit if self.is_ratio else limit
+        if self.is_signed:
+            way = pairs if shows == "below" else pairs.reversed()
+            return float(way.at_least(*how, apart if shows == "below" else -apart)[0])
+        if shows == "below":
+            return float(pairs.p_values(*how, apart).max())
+        if not 0 <= apart < 1:
+            return 1.0
+        p = min(float(way.at_least(*how, -apart).min()) for way in (pairs, pairs.reversed()))
+        return _of_all_pairs(self._families, p)
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the interval of the value, with the error (1 - confidence) / 2 on each side.
+
+        It is NaN if nothing is compared.
+        """
+        return intervals([self], confidence)[0]
+
+    def _searches(self, alpha: float) -> tuple[_Search, _Search]:
+        """Return the searches for both ends of the interval, as disparities: upper, lower."""
+        pairs = self.pairs
+        if self.is_signed:
+            return _Search(pairs, alpha, 1), _Search(pairs.reversed(), alpha, 1)
+        both = _joined([pairs, pairs.reversed()])
+        level = _level_of_pair(self._families, alpha)
+        how = {1: alpha, -1: min(level, 0.5)}
+        return tuple(  # type: ignore[return-value]
+            _Search(both.some(self._by_extremes(both, own, sign)), own, sign)
+            for sign, own in how.items()
+        )
+
+    def _by_extremes(self, pairs: Pairs, alpha: float, sign: int) -> IntArray:
+        """Return the pairs with the most extreme ends by a formula, at most ``_N_SEARCHED``."""
+        rough = sign * pairs.rough_ends(self.is_ratio, alpha)[0]
+        return np.argsort(-rough, kind="stable")[:_N_SEARCHED]
+
+    def _interval_of(self, upper: float, lower: float) -> tuple[float, float]:
+        """Return the interval in the unit of the value, from the ends that were searched."""
+        if self.is_signed:
+            return -lower, upper
+        smallest, largest = max(-lower, 0.0), min(upper, 1.0)
+        if self.is_ratio:
+            return 1 - largest, 1 - smallest
+        return (-largest, -smallest) if self.value < 0 else (smallest, largest)
+
+    def upper_bound(self, confidence: float = 0.95) -> float:
+        """Return the smallest limit on the disparity (1 minus a ratio) that the data show."""
+        return smallest_limit(
+            lambda apart: self.p_value(1 - apart if self.is_ratio else apart), 1 - confidence
+        )
+
+    def frame(self, confidence: float = 0.95) -> pd.DataFrame:
+        """Return a row for each pair, with its own interval and the one of all pairs together."""
+        import pandas as pd
+
+        alpha, how = 0.5 - confidence / 2, (self.method, self.is_ratio)
+        columns = self.pairs.columns() | {self.kind: self.pairs.signed(self.is_ratio)}
+        for suffix, level in (
+            ("", alpha),
+            ("_simultaneous", _level_of_pair(self._families, alpha)),
+        ):
+            columns[f"low{suffix}"], columns[f"high{suffix}"] = self.pairs.ends(*how, level)
+        return pd.DataFrame(columns)
+
+    @property
+    def _families(self) -> tuple[tuple[int, int], ...]:
+        """The number of pairs in each attribute, stratum and rate, and of groups they compare.
+
+        The number of groups is 0 if groups are not compared pair by pair.
+        """
+        if is_group(self.reference) or self.reference == "overall":
+            return ((self.pairs.share.size, 0),)
+        present = self.groups.is_present
+        sizes = [int(present[a:b].sum()) for a, b in pairwise(self.groups.starts.tolist())]
+        return tuple((k * (k - 1) // 2, k) for k in sizes if k > 1) * len(self.rates)
+
+
+def intervals(estimates: Sequence[Estimate], confidence: float) -> list[tuple[float, float]]:
+    """Return the interval of each estimate; together they take a fraction of the time."""
+    alpha, found = 0.5 - confidence / 2, [(np.nan, np.nan)] * len(estimates)
+    kinds = {(own.method, own.is_ratio) for own in estimates}
+    for method, is_ratio in kinds:
+        places = [
+            i
+            for i, own in enumerate(estimates)
+            if (own.method, own.is_ratio) == (method, is_ratio) and own.pairs.share.size
+        ]
+        searches = [search for i in places for search in estimates[i]._searches(alpha)]
+        ends = _extreme_ends(searches, method, is_ratio)
+        for i, upper, lower in zip(places, ends[::2], ends[1::2], strict=True):
+            found[i] = estimates[i]._interval_of(upper, lower)
+    return found
+
+
+class _Search(NamedTuple):
+    """A search for the largest upper end of some pairs, or for the smallest if the sign is -1."""
+
+    pairs: Pairs  # the most extreme ones first, by a formula
+    alpha: float
+    sign: int
+
+
+def _extreme_ends(searches: list[_Search], method: str, is_ratio: bool) -> list[float]:
+    """Return the end of each search.
+
+    The end of the first pair is computed first. If another pair is more extreme there, the end of
+    that pair is computed next, until none is. All searches take their steps together.
+    """
+    ends, best = [np.nan] * len(searches), [0] * len(searches)
+    going = list(range(len(searches)))
+    while going:
+        parts = [searches[i].pairs.some(np.array([best[i]])) for i in going]
+        alphas = np.array([searches[i].alpha for i in going])
+        found = _joined(parts).upper_ends(method, is_ratio, alphas).tolist()
+        sizes = [searches[i].pairs.share.size for i in going]
+        limits = np.repeat(found, sizes)
+        p_values = _joined([searches[i].pairs for i in going]).at_least(method, is_ratio, limits)
+        still = []
+        of_searches = np.split(p_values, np.cumsum(sizes)[:-1])
+        for i, end, own in zip(going, found, of_searches, strict=True):
+            ends[i] = end
+            excess = searches[i].sign * (own - searches[i].alpha)
+            excess[best[i]] = 0.0
+            best[i] = int(excess.argmax())
+            if excess[best[i]] > _PRECISE:
+                still.append(i)
+        going = still
+    return ends
+
+
+def _joined(parts: Sequence[Pairs]) -> Pairs:
+    return Pairs(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _of_all_pairs(families: tuple[tuple[int, int], ...], p_value: float) -> float:
+    """Return the p-value of the most extreme of all pairs from its own one, in either direction."""
+    if sum(n_pairs for n_pairs, _ in families) == 1:
+        return p_value  # with two directions, half of the error is on the other side
+    if not 0 < p_value < 0.5:
+        return min(2 * p_value, 1.0)
+    return min(_chance(families, -special.ndtri(p_value)), 1.0)
+
+
+def _chance(families: tuple[tuple[int, int], ...], z: float) -> float:
+    """Return the chance that a pair is ``z`` standard errors apart in one of its two directions.
+
+    Half of it is the error of a side if there is one pair. For k groups that are compared pair by
+    pair it is the distribution of the range of k normal numbers (Tukey and Kramer).
+    """
+    single, total = float(special.ndtr(-z)), 0.0
+    for n_pairs, n_groups in families:
+        of_pairs = n_pairs * single
+        if n_groups > 2 and of_pairs > _RARE:
+            x, weights = _nodes()
+            inside = special.ndtr(x) - special.ndtr(x - np.sqrt(2.0) * z)
+            density = np.exp(-0.5 * x**2) / np.sqrt(2 * np.pi)
+            is_within = n_groups * float(weights @ (density * inside ** (n_groups - 1)))
+            of_pairs = min(of_pairs, 0.5 * (1 - is_within))
+        total += of_pairs
+    return total
+
+
+@cache
+def _level_of_pair(families: tuple[tuple[int, int], ...], level: float) -> float:
+    """Return the level of each pair at which all pairs together have ``level``."""
+    if sum(n_pairs for n_pairs, _ in families) <= 1:
+        return level
+    z = brentq(lambda z: _chance(families, z) - level, 0.0, 40.0, xtol=1e-12)
+    return float(special.ndtr(-z))
+
+
+@cache
+def _nodes() -> tuple[FloatArray, FloatArray]:
+    """Return nodes and weights of the integral over the smallest of k normal numbers."""
+    nodes, weights = np.polynomial.legendre.leggauss(_N_NODES)
+    return _WIDEST * nodes, _WIDEST * weights
