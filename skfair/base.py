@@ -78,7 +78,7 @@ def fit_method(method: Method) -> Method:
         args = tuple(map(native_table, args))
         kwargs = {name: native_table(value) for name, value in kwargs.items()}
         try:
-            _refuse_truth_values(self)
+            _refuse_misplaced(self)
             with config_context(array_api_dispatch=False):  # scikit-learn converts tensors to numpy
                 return managed(self, *args, **kwargs)
         except BaseException as error:  # KeyboardInterrupt, too: no fit is left unfinished
@@ -95,13 +95,20 @@ def fit_method(method: Method) -> Method:
     return cast(Method, restoring)
 
 
-def _refuse_truth_values(estimator: Any) -> None:
-    """Raise if a parameter is True or False where a number is expected.
+def _refuse_misplaced(estimator: Any) -> None:
+    """Raise if a number is True or False, or if a model was passed as the constraint.
 
-    scikit-learn's validation accepts True as 1, and a limit of 1 limits nothing.
+    scikit-learn's validation accepts True as 1, and a limit of 1 limits nothing. A model comes
+    first in the estimators that wrap one, and in the others the constraint comes first.
     """
     if get_config()["skip_parameter_validation"]:
         return
+    if hasattr(model := getattr(estimator, "constraint", None), "fit"):
+        raise InvalidParameterError(
+            f"{type(estimator).__name__} trains a model of its own and takes no estimator, got "
+            f"constraint={model!r}. To limit the decisions of this model, use "
+            "FairDecisionClassifier or FairDecisionRegressor."
+        )
     for name, allowed in estimator._parameter_constraints.items():
         value = getattr(estimator, name, None)
         is_number = any(isinstance(kind, Interval) for kind in allowed)

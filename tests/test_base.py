@@ -6,12 +6,14 @@ import pytest
 from scipy import sparse
 from sklearn import config_context
 from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skfair.base import fit_method, report_iterations
+from skfair.classification import ConstrainedERMClassifier
 from skfair.exceptions import MissingGroupsWarning, SmallGroupWarning
 from skfair.read import read_rows
 from tests.messages import messages
@@ -302,3 +304,12 @@ def test_scikit_learns_own_callbacks(data, capsys):
             )
             search.set_callbacks(ProgressBar()).fit(X, y, sensitive_features=groups)
     capsys.readouterr()
+
+
+def test_a_model_in_place_of_a_constraint_is_named():
+    X = np.arange(20.0)[:, None]
+    y, groups = np.arange(20) % 2, np.arange(20) // 2 % 2
+    for given in ((LogisticRegression(),), (LogisticRegression(), "equalized_odds")):
+        model = ConstrainedERMClassifier(*given)
+        with pytest.raises(ValueError, match="takes no estimator.*FairDecisionClassifier"):
+            model.fit(X, y, sensitive_features=groups)

@@ -139,7 +139,8 @@ def measure_of(metric: str, task: str) -> str:
     if plain in LABEL_METRICS:
         spec = LABEL_METRICS[plain]
         return spec.rates[0] if spec.kind == "difference" and len(spec.rates) == 1 else ""
-    return plain.removesuffix("_difference")
+    measure = plain.removesuffix("_difference")
+    return "mean_prediction" if (task, measure) == ("numbers", "mean_score") else measure
 
 
 def _differences(tables: AuditTables) -> pd.DataFrame:
@@ -534,7 +535,7 @@ def _elsewhere(tables: AuditTables, verdicts: list[Verdict]) -> Iterator[str]:
     """Say the largest significant difference, if no verdict is about it."""
     every: list[Any] = list(where(_differences(tables), is_beyond_chance=True).itertuples())
     # Mean scores may have another unit than shares, and residuals of probabilities have a line.
-    apart = ("mean_score", "mean_residual") if tables.task == "binary" else "mean_score"
+    apart = ("mean_score", "mean_residual") if tables.task == "binary" else ()
     gaps = [gap for gap in every if not gap.metric.startswith(apart)]
     if not gaps:
         return

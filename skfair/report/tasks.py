@@ -207,7 +207,8 @@ class Numbers:
 
     def known_gaps(self) -> Iterator[Gap]:
         """Yield gaps of mean predictions, residuals and errors."""
-        for rate in ("mean_prediction", "mean_residual", "mean_absolute_error"):
+        yield Gap("mean_score_difference", "difference", ("mean_prediction",))
+        for rate in ("mean_residual", "mean_absolute_error"):
             yield Gap(f"{rate}_difference", "difference", (rate,))
 
 

@@ -272,7 +272,7 @@ def test_gaps_keep_their_columns_where_no_groups_are_compared(groups):
 def test_numbers_without_true_ones_have_no_residuals():
     group, predicted = np.arange(200) % 2, np.linspace(0, 9, 200) ** 1.5
     found = FEW(None, predicted, sensitive_features=group, task="numbers")
-    assert found.gaps["metric"].tolist() == ["mean_prediction_difference"]
+    assert found.gaps["metric"].tolist() == ["mean_score_difference"]
 
 
 @pytest.mark.parametrize("score_range", [(0.0, 1.0), (-3.0, 5.0), (20.0, 21.0)])

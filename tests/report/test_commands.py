@@ -417,7 +417,7 @@ def test_numbers_far_from_0_keep_their_digits_in_blocks_too(tmp_path, middle, is
     frame.assign(p=middle + frame["p"]).to_csv(path, index=False)
     asked = ["--prediction", "p", "--sensitive", "g", "--task", "numbers", "--block-rows", "200"]
     asked += ["--weight", "w"] if is_weighted else []
-    asked += ["--fail-if", "mean_prediction_difference > 100"]  # which is not the case
+    asked += ["--fail-if", "mean_score_difference > 100"]  # which is not the case
     found = pd.DataFrame(reported(path, *asked, usual=False)["rates"]).set_index("group")
     weights = frame["w"] if is_weighted else None
     options = {"sensitive_features": frame["g"], "task": "numbers", "sample_weight": weights}

@@ -63,14 +63,14 @@ def test_scores_of_a_judge_are_numbers(kind):
     same(read, audit(None, scores, sensitive_features={"group": groups}, task="numbers"))
     assert read.task == "numbers"
     assert "read as numbers from 1 to 10" in str(read).splitlines()[0]
-    assert read.value("mean_prediction_difference") == pytest.approx(
+    assert read.value("mean_score_difference") == pytest.approx(
         abs(scores[groups == "man"].mean() - scores[groups == "woman"].mean())
     )
     for page in (read.to_html(), read.to_markdown(), read._repr_html_()):
         assert "ead as numbers from 1 to 10" in page
     assert read.to_dict()["reading"] == "read as numbers from 1 to 10"
     # A gate checks the means, and says of rates of labels why there are none.
-    assert read.check("mean_prediction_difference > 9").outcome == "pass"
+    assert read.check("mean_score_difference > 9").outcome == "pass"
     with pytest.raises(ValueError, match="labels were read as numbers from 1 to 10"):
         read.check(f"{DIFFERENCE} > 0.1")
     found = find_subgroups(None, scores, columns={"group": groups})
@@ -267,7 +267,7 @@ def test_the_shell_reads_as_python_does(tmp_path, capsys, preset):
     assert code == 2
     assert "Did you mean 'Hired'" in err
     out, err, code = run_command(
-        capsys, "audit", *given, "score", "--fail-if", "mean_prediction_difference > 9"
+        capsys, "audit", *given, "score", "--fail-if", "mean_score_difference > 9"
     )
     assert code == 0
     assert "read as numbers from 1 to 10" in out.splitlines()[0]
