@@ -218,6 +218,27 @@ def _write_loans(options: argparse.Namespace) -> int:
     return 0
 
 
+class _Once(argparse.Action):
+    """Store the value of an option; argparse would silently take the last one of several."""
+
+    is_given = False
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if self.is_given:
+            parser.error(
+                f"{option_string} was given twice. Give several values to one, such as "
+                "--sensitive sex,age."
+            )
+        self.is_given = True
+        setattr(namespace, self.dest, values)
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose help begins with the first example of its epilog."""
 
@@ -245,6 +266,7 @@ def _parser() -> argparse.ArgumentParser:
             **plain,
         )
         of_command.set_defaults(parser=of_command, run=command.run)
+        of_command.register("action", None, _Once)
         for title, options in command.options.items():
             group = of_command.add_argument_group(title) if title else of_command
             for option, (text, how) in options.items():

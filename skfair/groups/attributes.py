@@ -330,8 +330,9 @@ def _warn_spelling(levels: Iterable[object], name: str, role: Role) -> None:
     alike: dict[str, list[object]] = {}
     for level in levels:
         is_whole = isinstance(level, float) and level.is_integer()
-        text = str(int(cast(float, level)) if is_whole else level)
-        alike.setdefault(text.strip().casefold(), []).append(level)
+        text = str(int(cast(float, level)) if is_whole else level).strip().casefold()
+        number = re.fullmatch(r"0*(\d+)(\.0*)?", text)  # "01", "1" and "1.0" are the same number
+        alike.setdefault(number[1] if number else text, []).append(level)
     doubtful = [spellings for spellings in alike.values() if len(spellings) > 1]
     if doubtful:
         warn_user(

@@ -149,6 +149,10 @@ class DisparityTest(NamedTuple):
     pairs: pd.DataFrame
     undefined: str = ""
 
+    def __bool__(self) -> bool:
+        """Whether the limit is shown, so that ``assert disparity_test(...)`` says what it seems."""
+        return bool(self.is_within)
+
     def __repr__(self) -> str:
         if self.undefined:
             return f"DisparityTest(undefined, so no limit is shown: {self.undefined})"

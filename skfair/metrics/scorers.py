@@ -456,6 +456,13 @@ def make_fairness_scorer(
                 "True if larger values are better, False if smaller ones are."
             )
         greater_is_better = known[underlying]
+    elif known.get(underlying, greater_is_better) != greater_is_better:
+        better = "smaller" if greater_is_better else "larger"
+        raise ValueError(
+            f"greater_is_better={greater_is_better} would choose the least fair model, because "
+            f"{better} values of {getattr(underlying, '__name__', underlying)} are better. Leave "
+            "greater_is_better out."
+        )
     response_method = METHODS.get(underlying) if response_method is None else response_method
     sign = 1 if greater_is_better else -1
     # A smaller value is better only if it cannot be negative, so signed differences are refused.

@@ -47,6 +47,8 @@ _WITHIN = re.compile(r"(?:(?P<view>.+?)\s*,\s*)?within\s+(?P<within>.+)")
 # If a condition would fail fair models, the message proposes the opposite sign.
 _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 # The level of an annotation of GitHub for each outcome.
+# A limit on a ratio below this was probably meant as a percentage: 0.8% for 80%.
+_SMALL_RATIO = 0.05
 _LEVELS = {"pass": "notice", "fail": "error", "inconclusive": "warning"}
 
 
@@ -150,6 +152,10 @@ class Check(NamedTuple):
             return f"{text}; the value is so close to the limit that no number of rows decides it."
         times = self.n_rows_needed / self.n_rows
         return f"{text}; about {self.n_rows_needed:,} rows ({times:.2g} times as many) decide it."
+
+    def __bool__(self) -> bool:
+        """Whether the check passes, so that ``assert audit.check(...)`` says what it seems to."""
+        return self.outcome == "pass"
 
     @property
     def is_defined(self) -> bool:
@@ -257,6 +263,11 @@ def _check_sense(match: re.Match[str], limit: float) -> None:
             f"{text!r} limits nothing: ratios divide the smaller rate by the larger one, so they "
             f"are at most 1. Write '{match.string[:start].strip()} < {1 / limit:.6g}', "
             f"which holds as well if a rate is more than {limit:g} times another."
+        )
+    if metric.endswith("_ratio") and 0 < limit < _SMALL_RATIO:
+        raise ValueError(
+            f"{text!r} asks for a smallest ratio of {limit:g}, which hardly any model breaks. The "
+            f"four-fifths rule is '{match.string[: match.start('sign')].strip()} < 0.8'."
         )
     if metric.endswith("_ratio") == match["sign"].startswith(">"):
         start, end = match.span("sign")

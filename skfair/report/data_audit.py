@@ -50,6 +50,8 @@ from skfair.utils.row_hash import row_draws
 from skfair.utils.text import check_text, did_you_mean, listed, listed_in, plural, visible
 from skfair.utils.validation import one_dimensional
 
+# Shares may miss a sum of 1 by this much, because they are printed with two or three digits.
+_MOST_OFF = 0.02
 # The table ``gaps`` has these columns of the same table in an audit of predictions.
 _OF_GAPS = [
     "view",
@@ -506,7 +508,13 @@ def _read_shares(shares: Any, sample: _Sample) -> dict[str, dict[str, float]]:
                 f"reference_shares[{name!r}] must have a share or a number of people for each "
                 f"group, got {own!r}."
             )
-        read[name] = dict(zip(map(str, own), (numbers / numbers.sum()).tolist(), strict=True))
+        total = float(numbers.sum())
+        if (numbers <= 1).all() and abs(total - 1) > _MOST_OFF:
+            raise ValueError(
+                f"reference_shares[{name!r}] adds up to {total:.4g}. Pass shares that add up to 1, "
+                "or numbers of people."
+            )
+        read[name] = dict(zip(map(str, own), (numbers / total).tolist(), strict=True))
         is_known = views[name].apart != "unknown"
         lacking = {*np.array(views[name].names)[is_known].tolist()} - {*read[name]}
         if lacking:
