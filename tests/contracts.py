@@ -8,7 +8,7 @@ the test checks what it brings about), a sign of ``REFUSALS`` (an error with the
 
 SUPPORTED = "+"
 REFUSALS = {
-    ".": "unexpected keyword argument|has no attribute",
+    ".": "unexpected keyword argument|has no attribute|has an argument",
     "p": "needs the group of each (row|person)",
     "o": "groups that do not overlap",
     "b": "'min_balance' parameter",
@@ -41,7 +41,7 @@ a limit for each attribute    b . b b   +      + +        + o o      .       + +
 attributes in columns         + + + +   +      + +        + + +      +       + + +    +
 probabilities of groups       p p p p   +      + p        p p p      p       + p p    p
 rows without a group          k k k k   +      + +        + p +      k       + + +    k
-control features              . . . .   +      + +        . . c      .       + c c    .
+control features              . . . .   +      + +        . . .      .       + c c    .
 no groups                     + + + +   +      + +        + + +      +       + + +    +
 predictions without the group + . + +   +      + g        + g g      +       + + g    +
 groups that are new           n . n n   .      + n        + n n      .       . + n    .

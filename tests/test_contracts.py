@@ -319,7 +319,8 @@ def selection_rate(f):
 
 @feature
 def ratios(f):
-    found = f.found(f.fit(settings={"constraint": DemographicParity(min_ratio=0.8)}))
+    settings = {"constraint": DemographicParity(min_ratio=0.8), f.limit: None}
+    found = f.found(f.fit(settings=settings))
     assert metrics.demographic_parity_ratio(None, found, sensitive_features=SEX) >= 0.8 - 1e-9
 
 

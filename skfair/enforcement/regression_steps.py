@@ -123,8 +123,13 @@ class NumberTask(NamedTuple):
     merges_ties: bool = False  # whether maps are the ones of ``WITH_MANY_TIES``
 
     def gap(self, attribute: int, values: FloatArray) -> float:
-        """Return the disparity of one attribute, measured by the metric of the constraint."""
+        """Return the disparity of one attribute, measured by the metric of the constraint.
+
+        It is 0 for an attribute with a single group, which limits nothing.
+        """
         groups = self.groups.of_attribute(attribute)
+        if groups.is_vacuous:
+            return 0.0
         columns = {"sensitive_features": groups, "sample_weight": self.weights}
         measure = getattr(metrics, str(self.constraint.metric))
         options = self.constraint.metric_options("squared_error")

@@ -357,7 +357,8 @@ def report(
     attributes = prediction.settled(promise, scores, free=scores, is_strict=True, is_repaired=True)
     maps, final = attributes["calibration_"], scores
     if maps is not None:
-        final = maps(scores, promise.groups.codes[0])
+        codes, counts = promise.groups.codes_if_known[0], attributes["_counts"]
+        final = prediction.averaged(lambda codes: maps(scores, codes), codes, counts)
     return {
         **attributes,
         "train_predictions_": classes[(final > 0).astype(np.int64)],

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -166,6 +166,21 @@ def mean_scores(
     return mean_over(models, read)
 
 
+def averaged(
+    of_groups: Callable[[Any], FloatArray], codes: IntArray | None, counts: FloatArray
+) -> FloatArray:
+    """Return the scores of rows by their groups.
+
+    Rows of unknown groups (-1) get the mean of the scores that they would have in each group.
+    ``counts`` are the numbers of training rows by group and class.
+    """
+    if codes is None or codes.min(initial=0) >= 0:
+        return of_groups(codes)
+    shares = counts.sum(axis=1) / counts.sum()
+    mean = sum(share * of_groups(np.full_like(codes, g)) for g, share in enumerate(shares))
+    return np.where(codes < 0, mean, of_groups(np.maximum(codes, 0)))
+
+
 @documented
 class PartialPrediction(Certified, ClassifierMixin):
     """Base of the estimators of partial parity: predictions, and bounds on new rows."""
@@ -218,12 +233,7 @@ class PartialPrediction(Certified, ClassifierMixin):
             scores = model_scores(state, rows, codes) if known is None else known
             return scores if self.calibration_ is None else self.calibration_(scores, codes)
 
-        # Rows of unknown groups (-1) get the mean of the scores that they would have in each group.
-        if codes is None or codes.min(initial=0) >= 0:
-            return of_groups(codes)
-        shares = self._counts.sum(axis=1) / self._counts.sum()
-        mean = sum(share * of_groups(np.full_like(codes, g)) for g, share in enumerate(shares))
-        return np.where(codes < 0, mean, of_groups(np.maximum(codes, 0)))
+        return averaged(of_groups, codes, self._counts)
 
     @available_if(has_probabilities)
     @by_block(n_columns=lambda self: 2)

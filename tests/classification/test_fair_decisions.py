@@ -153,6 +153,7 @@ def test_costs_take_the_place_of_errors():
 
 
 @pytest.mark.filterwarnings("ignore::skfair.exceptions.SmallGroupWarning")
+@pytest.mark.filterwarnings("ignore:The value says nothing about groups")  # some select everybody
 def test_windows_are_the_best_thresholds_there_are():
     """Compared with every pair of thresholds, tried one by one.
 

@@ -38,8 +38,9 @@ def breaches(constraint):
     """List what a constraint does not keep of the contract."""
     if constraint.metric is None:
         return ["it names no metric"]
+    if wrong := derivative_breaches(constraint):
+        return wrong
     return [
-        *derivative_breaches(constraint),
         *counting_breaches(constraint),
         *weight_breaches(constraint),
         *scan_breaches(constraint),
@@ -48,7 +49,10 @@ def breaches(constraint):
 
 
 def derivative_breaches(constraint):
-    moment = constraint.prepare(ROWS.training_rows(), 1.0).moment
+    try:
+        moment = constraint.prepare(ROWS.training_rows(), 1.0).moment
+    except ValueError:  # binding checks the slope as well
+        return ["its slope is not the derivative of its value"]
     scores, h = generator(0).normal(size=ROWS.signs.size), 1e-6
     found = []
     for temperature in (1.0, 4.0):

@@ -78,9 +78,11 @@ def seeded(model):
 
 
 def outcomes(model, table):
+    if hasattr(model, "interval"):
+        return model.decision_function(table)
     if hasattr(model, "train_predictions_"):
         return model.train_predictions_
-    return getattr(model, "decision_function" if hasattr(model, "interval") else "predict")(table)
+    return model.predict(table)
 
 
 def check_promise(model, y, metric, options):
@@ -88,7 +90,8 @@ def check_promise(model, y, metric, options):
     found = outcomes(model, FRAME)
     counted = metric(y[KNOWN], found[KNOWN], sensitive_features=SEX[KNOWN], **options)
     assert model.train_disparity_ == pytest.approx(counted, abs=1e-9)
-    assert counted <= model.max_disparity + 1e-9
+    limit = 0.05 if model.max_disparity is None else model.max_disparity
+    assert counted <= limit + 1e-9
     assert model.groups_.tolist() == ["f", "m"]
     assert np.isfinite(model.predict(FRAME)).all()
 

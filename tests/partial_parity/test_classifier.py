@@ -207,7 +207,7 @@ def test_nothing_ranks_worse_than_chance_or_decides_worse_than_a_constant(constr
 def test_constraints_are_objects_with_limits_of_their_own(aware, scale):
     X, y, group = data = people(n=600, shift=2.0)
     own = {"scale": scale, "group_aware": aware, "data": data}
-    model = fit((0.1, 0.6), FalsePositiveParity(0.05), 0.05, **own)
+    model = fit((0.1, 0.6), FalsePositiveParity(0.05), None, **own)
     named = fit((0.1, 0.6), "false_positive_parity", 0.05, **own)
     np.testing.assert_array_equal(scores_of(model, X, group), scores_of(named, X, group))
     assert model.effective_disparity_ == 0.05

@@ -165,7 +165,9 @@ def test_callbacks_may_stop_the_sweep():
 
 def test_a_front_of_one_group_is_plain_kmeans():
     X, _ = segregated()
-    front = ParetoFairKMeans(3, balances=3, random_state=0).fit(X, sensitive_features=["a"] * 400)
+    front = ParetoFairKMeans(3, balances=3, random_state=0)
+    with pytest.warns(UserWarning, match="single group"):
+        front.fit(X, sensitive_features=["a"] * 400)
     assert front.costs_.size == 1
     assert front.knee_ == 0
 
