@@ -268,6 +268,7 @@ def warn_levels(
     if role is not SENSITIVE:
         return
     _warn_missing_names(levels, name, unknown)
+    _warn_unknown(levels, name, unknown)
     empty = [level for level in declared if level not in levels]
     if empty:
         warn_user(
@@ -276,6 +277,19 @@ def warn_levels(
             "it by .cat.remove_unused_categories().",
             SmallGroupWarning,
         )
+
+
+def _warn_unknown(levels: Collection[object], name: str, unknown: Collection[str]) -> None:
+    """Warn if a level is spelled a little differently in ``unknown``, so that it is compared."""
+    known = set(map(str, levels))
+    folded = {level.strip().casefold(): level for level in known}
+    for level in sorted(set(unknown) - known):
+        near = folded.get(level.strip().casefold())
+        if near is not None and near not in unknown:
+            warn_user(
+                f"unknown= names {level!r}, but the level of {name!r} is {near!r}, so it counts as "
+                f"a group. Pass unknown={near!r}."
+            )
 
 
 def _warn_missing_names(levels: Collection[object], name: str, unknown: Collection[str]) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 from scipy import stats
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
+from skfair.exceptions import LooseLimitWarning
 from skfair.groups.attributes import read_columns
 from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import Reference, is_group, nothing_to_compare
@@ -43,7 +44,7 @@ from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter
 from skfair.utils.rounding import ROUNDING
 from skfair.utils.text import did_you_mean, listed, plural
-from skfair.utils.validation import check_limit, check_number, check_probability
+from skfair.utils.validation import LOOSE, check_limit, check_number, check_probability
 from skfair.utils.warn import warn_user
 
 if TYPE_CHECKING:
@@ -306,6 +307,14 @@ def disparity_test(
         is_difference = spec is not None and spec.kind == "difference"
         ratio = f"min_ratio={limit:g}" if is_difference else None
         check_limit(limit, f"max_disparity={limit:g}", ratio=ratio)
+    is_ratio = spec is not None and spec.kind == "ratio"
+    if is_ratio and min_ratio is None and own_limit is None and LOOSE < limit < 1:
+        warn_user(
+            f"max_disparity={limit:g} is 1 minus a ratio, so it allows one rate to be "
+            f"{1 - limit:.3g} of another. For a smallest ratio of {limit:g}, as in the four-fifths "
+            f"rule, pass min_ratio={limit:g} instead.",
+            LooseLimitWarning,
+        )
     who = sensitive_features, control_features, sample_weight, intersectional
     options: dict[str, Any] = {"interval": interval, "pos_label": pos_label, "units": units}
     if isinstance(metric, GroupMetric):

@@ -61,7 +61,13 @@ from skfair.utils.docs import documented
 from skfair.utils.routing import refuse_misspelt
 from skfair.utils.text import listed
 from skfair.utils.threads import one_thread_if_few
-from skfair.utils.validation import ask_of_unit, check_number, check_numbers, check_weights
+from skfair.utils.validation import (
+    ask_of_unit,
+    check_limit,
+    check_number,
+    check_numbers,
+    check_weights,
+)
 from skfair.utils.warn import warn_user
 
 # A warning is given if the range of the predictions is less than this part of the range without
@@ -308,6 +314,8 @@ class FairDecisionRegressor(
         if not (data.groups.is_vacuous or isinstance(constraint, Kolmogorov)):
             degree = 2 if isinstance(constraint, LossParity) else 1
             ask_of_unit(loosest(limit), float(np.std(targets)) ** degree)
+        if isinstance(constraint, Kolmogorov) and loosest(limit) < np.inf:
+            check_limit(loosest(limit), f"max_disparity={loosest(limit):g}")
         # The last field, P(group | row), is None as long as the groups themselves are used.
         task = NumberTask(constraint, limits, targets, data.groups, weights, None)
         free, group_models = task.moved([], values), None

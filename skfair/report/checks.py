@@ -48,7 +48,7 @@ _WITHIN = re.compile(r"(?:(?P<view>.+?)\s*,\s*)?within\s+(?P<within>.+)")
 _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 # The level of an annotation of GitHub for each outcome.
 # A limit on a ratio below this was probably meant as a percentage: 0.8% for 80%.
-_SMALL_RATIO = 0.05
+_SMALL_RATIO = 0.01
 _LEVELS = {"pass": "notice", "fail": "error", "inconclusive": "warning"}
 
 
@@ -269,7 +269,9 @@ def _check_sense(match: re.Match[str], limit: float) -> None:
             f"{text!r} asks for a smallest ratio of {limit:g}, which hardly any model breaks. The "
             f"four-fifths rule is '{match.string[: match.start('sign')].strip()} < 0.8'."
         )
-    if metric.endswith("_ratio") == match["sign"].startswith(">"):
+    # What other metrics say if they are large is not known; unknown names raise later.
+    is_known = metric.endswith(("_difference", "_gap", "_ratio")) or metric in LABEL_METRICS
+    if is_known and metric.endswith("_ratio") == match["sign"].startswith(">"):
         start, end = match.span("sign")
         other = match.string[:start] + _OPPOSITES[match["sign"]] + match.string[end:]
         raise ValueError(

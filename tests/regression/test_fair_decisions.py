@@ -453,3 +453,10 @@ def test_a_percentage_for_salaries_asks_for_the_unit(model):
     fit(0.05, salary / 50_000)
     for limit in (0.0, 1e-6):  # no percentages
         fit(limit, salary)
+
+
+def test_a_kolmogorov_limit_above_every_distance_is_refused():
+    X, groups = generator(9).normal(size=(200, 2)), np.arange(200) % 2
+    model = FairDecisionRegressor(LinearRegression(), "kolmogorov", 5)
+    with pytest.raises(ValueError, match="max_disparity=5 limits nothing"):
+        model.fit(X, X.sum(axis=1), sensitive_features=groups)

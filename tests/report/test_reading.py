@@ -11,6 +11,7 @@ from sklearn.metrics import f1_score
 
 from skfair import metrics
 from skfair.__main__ import main
+from skfair.exceptions import LooseLimitWarning
 from skfair.monitoring import DisparityMonitor
 from skfair.report import audit as audited
 from skfair.report import find_subgroups
@@ -285,3 +286,32 @@ def test_scores_of_a_judge_show_a_shift_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         audit(None, judged(rng, groups, 0), sensitive_features={"group": groups})
+
+
+def test_an_unknown_level_in_another_spelling_is_named():
+    rng = generator(31)
+    sex = rng.choice(["f", "m", "Refused"], 300)
+    decided = rng.integers(0, 2, 300)
+    given = {"sensitive_features": {"sex": sex}, "n_simulations": 20}
+    with pytest.warns(UserWarning, match="names 'refused'.* Pass unknown='Refused'"):
+        audited(None, decided, unknown="refused", **given)
+    found = audited(None, decided, unknown="Refused", **given)
+    assert "Refused" not in set(found.gaps["first_group"]) | set(found.gaps["second_group"])
+
+
+def test_a_large_limit_on_a_ratio_asks_whether_the_ratio_was_meant():
+    decided, sex = np.arange(400) % 2, np.arange(400) // 2 % 2
+    given = {"sensitive_features": sex, "comparison": "ratio"}
+    with pytest.warns(LooseLimitWarning, match=r"pass min_ratio=0\.8"):
+        metrics.disparity_test("demographic_parity", None, decided, max_disparity=0.8, **given)
+    del given["comparison"]
+    metrics.disparity_test("demographic_parity", None, decided, min_ratio=0.8, **given)
+
+
+def test_a_condition_on_a_name_that_is_unknown_does_not_speak_of_signs():
+    found = audited(
+        None, np.arange(400) % 2, sensitive_features=np.arange(400) // 2 % 2, n_simulations=20
+    )
+    with pytest.raises(ValueError, match="disparate_impact") as error:
+        found.check("disparate_impact < 0.8")
+    assert "fails the models" not in str(error.value)
