@@ -27,7 +27,9 @@ class _OnRates(Constraint):
         return Rate()
 
     def metric_options(self, loss: str | Loss, pos_label: object = None) -> dict[str, Any]:
-        return {**super().metric_options(loss), "pos_label": pos_label}
+        # An accuracy counts right decisions of all classes, so it has no positive one.
+        options = super().metric_options(loss)
+        return options if self.counts_right else {**options, "pos_label": pos_label}
 
 
 class RateParity(_OnRates):

@@ -476,6 +476,16 @@ def make_fairness_scorer(
     return FairnessScorer(metric, sign, kwargs, response_method, columns)
 
 
+def make_measure(metric: Metric, **kwargs: Any) -> FairnessScorer:
+    """Make a scorer that gives the value of a metric as it is, so it cannot choose a model."""
+    known = dict(SCORERS.values())
+    underlying = metric.func if isinstance(metric, partial) else metric
+    greater_is_better = known.get(underlying, True)
+    scorer = make_fairness_scorer(metric, greater_is_better=greater_is_better, **kwargs)
+    scorer._sign = 1
+    return scorer
+
+
 def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
     """Get a fairness scorer by name.
 

@@ -40,8 +40,8 @@ from skfair.estimators.kept_models import keeping_models
 from skfair.exceptions import ExplainedVarianceWarning, LooseLimitWarning
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import read_sensitive, sensitive_of
-from skfair.metrics import make_fairness_scorer
 from skfair.metrics.own_metrics import against_rest
+from skfair.metrics.scorers import make_measure
 from skfair.model_selection.limits import (
     Limits,
     disparity_reached,
@@ -657,7 +657,7 @@ def _disparity_of(
     disparity is not a multiple of ``limits``. Only the classes of ``y`` are used.
     """
     if metric is not None:
-        return make_fairness_scorer(metric, greater_is_better=True)  # its sign is kept
+        return make_measure(metric)
     parameters = estimator.get_params(deep=False)
     loss = parameters.get("loss", "log_loss")
     classes = [None] if is_regressor(estimator) else np.unique(np.asarray(y)).tolist()
@@ -670,17 +670,14 @@ def _disparity_of(
         constraint_metric = getattr(metrics, str(constraint.metric))
         options = constraint.metric_options(loss, positive)
         parts = [constraint_metric]
-        if "loss" not in options and "pos_label" in options and not constraint.counts_right:
+        if "loss" not in options and "pos_label" in options:
             # With several classes each is limited against the rest. The metric gets labels True and
             # False. One of them may not occur, so the metric must be told the positive class.
             options["pos_label"] = True
             labels = classes if len(classes) > 2 else [positive]
             parts = [against_rest(constraint_metric, label) for label in labels]
         options["intersectional"] = read_sensitive(parameters.get("sensitive")).intersectional
-        options["greater_is_better"] = True
-        measures += [
-            (make_fairness_scorer(part, **options), constraint.compared()) for part in parts
-        ]
+        measures += [(make_measure(part, **options), constraint.compared()) for part in parts]
 
     def disparity(*sample: Any, **groups: Any) -> float:
         disparities = [

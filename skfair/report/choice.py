@@ -29,6 +29,7 @@ from skfair._typing import ColumnsLike, FloatArray, MatrixLike
 from skfair._version import __version__
 from skfair.groups.attributes import check_aligned, read_columns
 from skfair.groups.decision_memo import KIND, VERSION, checksum
+from skfair.groups.outcomes import one_decision
 from skfair.report.checks import is_settled, left_out_of
 from skfair.report.options import Options, read_options
 from skfair.report.pages import render_template, rows_of
@@ -120,10 +121,13 @@ class Judged(NamedTuple):
             for gap in rows_of(find_gaps(shown.sample, views, gaps, options, [])[0])
             if gap.model == "now"
         }
+        (rate, *_), only = everybody["rate"], ""
+        if rate in (0, 1):
+            only = one_decision("positive" if rate else "negative", has_outcomes=True)
         for view in views:
             limit = limits.get(view.name, limits.get("")) if view.name in limited else None
             for name in self.metrics:
-                gap = _disparity(gap_of.get((view.name, name)), view, limit)
+                gap = _disparity(gap_of.get((view.name, name)), view, limit, only)
                 attributes[view.name]["disparities"][name] = gap
         cells = [everybody[name] for name in _CELLS]
         cost = None
@@ -218,21 +222,22 @@ def _plain(values: Any) -> list[float | None]:
     return [round(x, 6) if np.isfinite(x) else None for x in np.asarray(values, float).tolist()]
 
 
-def _disparity(gap: Any, view: View, limit: float | None) -> dict[str, Any]:
+def _disparity(gap: Any, view: View, limit: float | None, only: str) -> dict[str, Any]:
     """Return a gap as plain data, in the unit of the limit: for a ratio, its distance from 1.
 
     If the view has no two groups to compare, ``gap`` and the numbers of the result are None.
-    ``limit`` is None if the model does not limit this view.
+    ``limit`` is None if the model does not limit this view, and ``only`` says what is not compared
+    because every decision is the same.
     """
     if gap is None:
         numbers = dict.fromkeys(("value", "low", "high"))
-        left_out = left_out_of(nan, "", ", ".join(view.too_few))
+        left_out = left_out_of(nan, "", ", ".join(view.too_few), only)
         between = dict.fromkeys(("lower", "higher"), "")
     else:
         ends = np.array([gap.value, gap.value_low, gap.value_high])
         every = _plain((1 - ends)[[0, 2, 1]] if gap.is_ratio else ends)
         numbers = dict(zip(("value", "low", "high"), every, strict=True))
-        left_out = left_out_of(gap.value, gap.left_out, gap.too_few)
+        left_out = left_out_of(gap.value, gap.left_out, gap.too_few, only)
         between = {"lower": gap.first_group, "higher": gap.second_group}
     value = numbers["value"]
     is_within = None if limit is None or value is None else value <= limit + ROUNDING
