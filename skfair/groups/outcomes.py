@@ -35,6 +35,8 @@ Counted = Literal["classes", "predictions", "correct", "equal"]
 # many rejected people are hardly ever accepted on trial, and with half as many, a bank that accepts
 # one in ten would be told to drop the others.
 FEW_KNOWN = 0.1
+# What is said of rows that all have the same decision begins with these words.
+ONE_DECISION = "every decision is"
 
 
 def outcomes_of(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
@@ -132,7 +134,7 @@ def _people(decision: Any) -> str:
 
 def one_decision(decision: str, *, has_outcomes: bool) -> str:
     """Say what cannot be compared if all rows have one decision, "positive" or "negative"."""
-    text = f"every decision is {decision}, so groups cannot differ"
+    text = f"{ONE_DECISION} {decision}, so groups cannot differ"
     if not has_outcomes:
         return text
     people = "rejected" if decision == "negative" else "accepted"

@@ -26,6 +26,7 @@ import pandas as pd
 from scipy import stats
 
 from skfair.groups.decision_memo import Memo, chosen_limits, compared_groups, open_memo
+from skfair.groups.outcomes import ONE_DECISION
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.utils.text import visible
 from skfair.utils.validation import check_limit
@@ -46,9 +47,9 @@ _CONDITION = re.compile(
 _WITHIN = re.compile(r"(?:(?P<view>.+?)\s*,\s*)?within\s+(?P<within>.+)")
 # If a condition would fail fair models, the message proposes the opposite sign.
 _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
+# A percentage below this, as the limit on a ratio, was probably meant as a number: 0.8% for 0.8.
+_SMALL_RATIO = 0.05
 # The level of an annotation of GitHub for each outcome.
-# A limit on a ratio below this was probably meant as a percentage: 0.8% for 80%.
-_SMALL_RATIO = 0.01
 _LEVELS = {"pass": "notice", "fail": "error", "inconclusive": "warning"}
 
 
@@ -141,7 +142,9 @@ class Check(NamedTuple):
             text += f". Not compared: {self.undefined}"
         if not self.is_defined:
             text += ", so it is not known whether the limit is kept."
-            return text if self.undefined else f"{text} Check rows that have two groups or more."
+            if ONE_DECISION in self.undefined:
+                return text
+            return f"{text} Check rows that have two groups or more."
         if is_open and self.outcome != "fail":
             text += (
                 ", so it is not known whether the limit is kept. allow_undefined leaves them out"
@@ -264,7 +267,7 @@ def _check_sense(match: re.Match[str], limit: float) -> None:
             f"are at most 1. Write '{match.string[:start].strip()} < {1 / limit:.6g}', "
             f"which holds as well if a rate is more than {limit:g} times another."
         )
-    if metric.endswith("_ratio") and 0 < limit < _SMALL_RATIO:
+    if metric.endswith("_ratio") and match["limit"].endswith("%") and 0 < limit < _SMALL_RATIO:
         raise ValueError(
             f"{text!r} asks for a smallest ratio of {limit:g}, which hardly any model breaks. The "
             f"four-fifths rule is '{match.string[: match.start('sign')].strip()} < 0.8'."

@@ -509,7 +509,8 @@ def _read_shares(shares: Any, sample: _Sample) -> dict[str, dict[str, float]]:
                 f"group, got {own!r}."
             )
         total = float(numbers.sum())
-        if (numbers <= 1).all() and abs(total - 1) > _MOST_OFF:
+        are_shares = (numbers <= 1).all() and (numbers % 1).any()  # 1 and 1 are numbers of people
+        if are_shares and abs(total - 1) > _MOST_OFF:
             raise ValueError(
                 f"reference_shares[{name!r}] adds up to {total:.4g}. Pass shares that add up to 1, "
                 "or numbers of people."

@@ -323,7 +323,16 @@ test_bad_groups_are_refused_with_advice = messages(
 )
 
 
-@pytest.mark.parametrize("levels", [["male", "f"], [1, "2"], ["a b", "ab"], [1.0, 2.0]])
+@pytest.mark.parametrize("levels", [["01", "1"], ["1", "1.0"], ["001", 1], ["02", "2.00", "2"]])
+def test_numbers_are_spellings_of_one(levels):
+    with pytest.warns(UserWarning, match="levels that differ only in case, spaces or type"):
+        assert encode_groups(levels * 40).n_groups == len(levels)
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [["male", "f"], [1, "2"], ["a b", "ab"], [1.0, 2.0], ["1", "10"], ["0", "01"], ["1.5", "15"]],
+)
 def test_other_levels_are_no_spellings_of_each_other(levels):
     assert encode_groups(levels * 40).n_groups == 2  # and no warning
 

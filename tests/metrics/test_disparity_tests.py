@@ -135,7 +135,19 @@ def test_the_exact_test_has_the_p_values_of_all_tables(n1, n0, limit):
                 assert found.method == "exact"
                 default = disparity_test("demographic_parity", None, y_pred, **how)
                 assert default.method == "melded"
-                assert default.p_value >= both - 1e-9
+                tables = (k1, n1, k0, n0), (k0, n0, k1, n1)
+                ways = [float(melded(*table, limit, False)) for table in tables]
+                assert default.p_value == pytest.approx(max(ways), abs=1e-9)
+
+
+def test_a_test_is_true_if_the_limit_is_shown():
+    sex, y_pred = people(300, 1000, 350, 1000)
+    for limit, is_shown in ((0.2, True), (0.06, False)):
+        how = {"sensitive_features": sex, "max_disparity": limit}
+        found = disparity_test("demographic_parity", None, y_pred, **how)
+        assert bool(found) is found.is_within is is_shown
+    how = {"sensitive_features": sex, "max_disparity": 0.2}
+    assert not disparity_test("equalized_odds", y_pred, np.ones(2000, int), **how)  # undefined
 
 
 def test_looks_of_a_year_with_three_refits_miss_an_excess_in_five_percent():

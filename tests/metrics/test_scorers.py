@@ -337,6 +337,17 @@ def test_thresholds_are_tuned_by_it(numbers):
     assert 0 <= tuned.best_threshold_ <= 1
 
 
+def test_the_least_fair_model_is_not_the_best():
+    ratio, difference = metrics.demographic_parity_ratio, metrics.demographic_parity_difference
+    for metric, wrong in ((difference, True), (ratio, False)):
+        for one in (metric, partial(metric, pos_label=1)):
+            with pytest.raises(ValueError, match="choose the least fair model") as error:
+                make_fairness_scorer(one, greater_is_better=wrong)
+            assert str(error.value).endswith("Leave greater_is_better out.")
+            scorer = make_fairness_scorer(one)  # the remedy
+            assert repr(scorer) == repr(make_fairness_scorer(one, greater_is_better=not wrong))
+
+
 def test_metrics_of_ones_own(numbers):
     X, y, groups = numbers
     model = LogisticRegression().fit(X, y)

@@ -234,6 +234,28 @@ def test_one_group_is_no_comparison(metric, has_other, tmp_path, capsys):
             assert check.sentence in capsys.readouterr().err
 
 
+def test_a_check_is_true_if_it_passes():
+    found = audited([3000, 3000], [900, 1200])
+    truths = {"pass": True, "inconclusive": False, "fail": False}
+    for limit, outcome in ((0.3, "pass"), (0.1, "inconclusive"), (0.01, "fail")):
+        check = found.check(f"{NAME} > {limit}")
+        assert check.outcome == outcome
+        assert bool(check) is truths[outcome]
+    assert not audited([3000, 3000], [0, 0]).check(f"{NAME} > 0.3")  # undefined
+
+
+def test_a_percentage_for_a_ratio_is_asked_about():
+    found, name = audited([300, 300], [90, 100]), "demographic_parity_ratio"
+    for condition in (f"{name} < 0.8%", f"g: {name} < 0.8%"):
+        with pytest.raises(ValueError, match="smallest ratio of 0.008") as error:
+            found.check(condition)
+        remedy = str(error.value).split("'")[-2]
+        assert remedy == condition.replace("%", "")
+        assert found.check(remedy).limit == 0.8
+    assert found.check(f"{name} < 80%").limit == 0.8
+    assert found.check(f"{name} < 0.008").outcome == "pass"  # it is clear what is meant
+
+
 def test_intersections_with_too_few_people_count_where_they_are_named():
     place = np.arange(4000)
     sex, age = np.where(place < 60, place < 40, place % 2), np.where(place < 60, "old", "young")

@@ -105,9 +105,24 @@ def test_from_a_shell(file, tmp_path):
     )  # fmt: skip
     assert result.returncode == 1, result.stderr
     assert out.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-    assert "sex: selection rate " in result.stdout
+    assert "sex: true positive rate " in result.stdout
     assert result.stderr.count("\n") == 1
     assert condition in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "values"), [("--sensitive", ["sex", "age"]), ("--min-group-size", ["5", "9"])]
+)
+def test_an_option_is_given_once(file, capsys, option, values):
+    given = [word for value in values for word in (option, value)]
+    command = ["audit", str(file), *USUAL, "--bins", "age=25,45,65"]
+    given += ["--sensitive", "sex"] * (option != "--sensitive")
+    with pytest.raises(SystemExit) as stopped:
+        main([*command, *given])
+    assert stopped.value.code == 2
+    assert f"{option} was given twice. Give several values to one" in capsys.readouterr().err
+    for _ in range(2):  # a command that ran does not count for the next one
+        assert main([*command, "--sensitive", "sex,age"]) == 0
 
 
 @pytest.fixture(scope="module")

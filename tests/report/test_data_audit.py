@@ -16,6 +16,16 @@ from tests.report.schema import breaches
 from tests.seeds import generator, seed_of
 
 
+@pytest.mark.parametrize("shares", [{"f": 0.333, "m": 0.66}, {"f": 33, "m": 67}, {"f": 1, "m": 1}])
+def test_shares_are_rounded_or_numbers_of_people(shares):
+    sex = np.repeat(["f", "m"], [40, 60])
+    given = {"sensitive_features": {"sex": sex}, "reference_shares": {"sex": shares}}
+    found = audit_data({"a": generator(0).normal(size=100)}, suppress_below=1, **given)
+    own = found.shares.set_index("group")["reference"][["f", "m"]]
+    wanted = np.array([shares["f"], shares["m"]])
+    assert own.tolist() == pytest.approx((wanted / wanted.sum()).tolist())
+
+
 def table(seed, n=900):
     """Return columns of every kind, groups of two attributes, and labels with gaps."""
     rng = generator(seed)

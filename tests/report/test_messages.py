@@ -177,6 +177,11 @@ test_audits_of_data = messages(
     (ValueError, "lacks 'm'. Give each group a share", lambda: describe({"sex": {"f": 1}})),
     (ValueError, "a share or a number of people", lambda: describe({"sex": {"f": "many", "m": 1}})),
     (ValueError, "a share or a number of people", lambda: describe({"sex": {"f": -1, "m": 2}})),
+    (
+        *(ValueError, r"\['sex'\] adds up to 1.2. Pass shares that add up to 1, or numbers"),
+        lambda: describe({"sex": {"f": 0.6, "m": 0.6}}),
+    ),
+    (ValueError, "adds up to 0.9. Pass", lambda: describe({"sex": {"f": 0.6, "m": 0.3}})),
     (TypeError, "must be a dict such as", lambda: describe(0.5)),
     (ValueError, "y has 59", lambda: describe(y=np.arange(59))),
     (ValueError, "y has 60 different labels", lambda: describe(y=[f"name {i}" for i in range(60)])),
