@@ -16,7 +16,6 @@ columns that a user would hardly pass on purpose (``_warn_of_columns``).
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
@@ -72,7 +71,7 @@ from skfair.utils.partitioned_rows import PartitionedRows, check_part
 from skfair.utils.row_hash import row_draws
 from skfair.utils.text import listed, listed_in
 from skfair.utils.validation import check_labels, check_weights
-from skfair.utils.warn import is_unwanted, warn_user
+from skfair.utils.warn import hidden, is_unwanted, warn_user
 
 # Fits of fewer rows get no warnings about columns, because two columns may have the same values by
 # chance (with a probability of a millionth for 20 draws of two values). In larger fits this many
@@ -641,8 +640,7 @@ def _columns_by_name(estimator: SensitiveFeaturesMixin, X: Any) -> Any:
     dropped = dropped_columns(estimator)
     row = _safe_indexing(keep_columns(X, [j for j, c in enumerate(given) if c not in dropped]), [0])
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with hidden("", Warning):
             models[0].predict(row)
     except Exception:  # the check of the columns that follows says what is wrong
         return X

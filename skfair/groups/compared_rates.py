@@ -29,7 +29,7 @@ from skfair.utils.rounding import ROUNDING, TINY
 # Ends of intervals are computed to this precision, in at most _MOST_STEPS steps. They mostly take
 # seven, and with the bisections among them 60 are enough for any p-values.
 _PRECISION, _MOST_STEPS = 1e-9, 60
-# By so many standard errors the second step of the search goes further than the formula says.
+# The second step of the search goes further than the formula says, by this many standard errors.
 _BEYOND = 0.05
 # P-values beyond this many standard errors are as good as 0 and 1 in the search for ends.
 _FAR = 6.0

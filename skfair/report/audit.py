@@ -38,11 +38,11 @@ from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.own_measures import own_of, warn_of_unknown, with_own
 from skfair.report.pages import render
-from skfair.report.people import COUNTED, UnitsRule, check_units_rule, one_row_each
+from skfair.report.people import UnitsRule, check_units_rule, one_row_each
 from skfair.report.profile import profile_of, write_profile
 from skfair.report.reading import RawRows, check_raw_rows, find_task, survey_rows
 from skfair.report.record import Source, asked_checks, in_memory, write_audit
-from skfair.report.result import AuditTables, empty_table, head_of
+from skfair.report.result import COUNTED, AuditTables, empty_table, head_of
 from skfair.report.sentences import decision_of, lead_of, read_about, reading_of, verdicts_of
 from skfair.report.small_groups import Shown
 from skfair.report.subgroups import judge_subgroups, search_subgroups, tables_of
@@ -369,8 +369,7 @@ class Audit(AuditTables):
     def __repr__(self) -> str:
         verdicts = verdicts_of(self)
         warning = law_warning(law_of(self.preset))
-        counted = f" ({self.about[COUNTED]})" if COUNTED in self.about else ""
-        lines = [self.headline + counted, *verdicts, *([warning] if warning else [])]
+        lines = [self.headline, *verdicts, *([warning] if warning else [])]
         return "\n".join(map(visible, lines))
 
 

@@ -34,10 +34,11 @@ from skfair.report.checks import Check, Condition, Outcome, read_conditions
 from skfair.report.data_audit import DataAudit, audit_data
 from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
-from skfair.report.people import COUNTED, check_units_rule, one_row_each
+from skfair.report.people import check_units_rule, one_row_each
 from skfair.report.profile import SUFFIXES
 from skfair.report.reading import RawRows, Survey, check_judged, find_task, survey_rows
 from skfair.report.record import Source
+from skfair.report.result import COUNTED
 from skfair.report.scores import range_of_scores
 from skfair.report.sentences import read_about
 from skfair.report.table import sums_of_block, warn_table

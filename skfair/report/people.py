@@ -25,7 +25,6 @@ from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_scores
 
 UnitsRule = Literal["any", "last"]
-COUNTED = "counted"  # the fact in the head of the page that says how people are counted
 _SAID = {"any": "any of their rows is", "last": "their last row is"}
 
 

@@ -29,6 +29,8 @@ from skfair.report.options import Options
 from skfair.utils.files import replacing
 from skfair.utils.text import plural
 
+COUNTED = "counted"  # the fact in the head of the page that says how people are counted
+
 
 class Page:
     """The base of results that are shown as one page, in a file or in a notebook."""
@@ -214,8 +216,9 @@ class AuditTables(PlainTables):
 
     @property
     def headline(self) -> str:
-        """The title, the number of rows, and how the labels were read."""
-        return f"{self.title}: {self.size}{self.reading and f', {self.reading}'}"
+        """The title, the number of rows, how people are counted, and how the labels were read."""
+        counted = f" ({self.about[COUNTED]})" if COUNTED in self.about else ""
+        return f"{self.title}: {self.size}{counted}{self.reading and f', {self.reading}'}"
 
     def value(self, metric: str, view: str | None = None) -> float:
         """Return a metric of the audited model, for the worst view or for a given view.

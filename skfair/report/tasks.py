@@ -288,8 +288,10 @@ def plural_classes(classes: tuple[Any, ...]) -> str:
 
 def against(classes: tuple[Any, ...], positive: Any) -> str:
     """Name the positive class, and the rest that it is compared with."""
-    rest = [label_text(own) for own in classes if own != positive]
-    return label_text(positive) + (f", against {listed_in(rest)}" if rest else "")
+    # True equals 1, and is written so: which of the two came first must not change the sentence.
+    plain = [int(own) if isinstance(own, bool | np.bool_) else own for own in (*classes, positive)]
+    rest = [label_text(own) for own in plain[:-1] if own != positive]
+    return label_text(plain[-1]) + (f", against {listed_in(rest)}" if rest else "")
 
 
 def label_text(label: Any) -> str:
