@@ -144,6 +144,8 @@ ARGUMENTS = {
     "audit.task": options("auto", "binary", "numbers"),
     "audit.threshold": ([None], [0.5, "zz"]),
     "preset": ([None, "ugesp", "ll144"], ["nonsense", "UGESP", 3]),
+    "audit.lead": ([None, "demographic_parity_difference"], ["nonsense", 3]),
+    "audit.units_rule": (["any"], ["last", "nonsense", 3]),
     "audit.reference": ([None], ["nobody", {"zz": 1}, 3]),
     "unknown": ([None, "w1", ["w1", "w2"]], [3, {}]),
     **dict.fromkeys(

@@ -19,7 +19,7 @@ from skfair.classification import (
     FairDecisionClassifier,
 )
 from skfair.cluster import FairAssignment
-from skfair.metrics import demographic_parity_difference, get_scorer, ndcg
+from skfair.metrics import demographic_parity_difference, get_scorer, ndcg, outcome_bounds
 from skfair.model_selection import StratifiedSensitiveKFold
 from skfair.preprocessing import Reweighing
 from skfair.regression import ConstrainedERMRegressor, FairDecisionRegressor
@@ -50,8 +50,15 @@ def fitted(kind):
 
 QUERIES = f"^query_id and the data have the {OTHER_ORDER}"
 MIXED = {"sample_weight": mixed(SCORE)}
+OUTCOMES = "equal_opportunity", Y, Y[::-1].set_axis(Y.index)
 test_columns_in_another_order = messages(
     (ValueError, QUERIES, lambda: ndcg(Y, SCORE, query_id=mixed(QUERY))),
+    (ValueError, OTHER_ORDER, lambda: outcome_bounds(*OUTCOMES, sensitive_features=mixed(SEX))),
+    (
+        *(ValueError, OTHER_ORDER),
+        lambda: outcome_bounds(*OUTCOMES[:2], mixed(Y), sensitive_features=SEX),
+    ),
+    (ValueError, OTHER_ORDER, lambda: outcome_bounds(*OUTCOMES, sensitive_features=SEX, **MIXED)),
     (
         *(ValueError, OTHER_ORDER),
         lambda: next(StratifiedSensitiveKFold().split(X, Y, sensitive_features=mixed(SEX))),
@@ -67,7 +74,7 @@ COMPARING = [
     name
     for name in metrics.__all__
     if {"y_true", "sensitive_features"} <= signature(getattr(metrics, name)).parameters.keys()
-    and not name.startswith(("partial", "noise", "disparity", "ndcg"))
+    and not name.startswith(("partial", "noise", "disparity", "ndcg", "outcome"))
     and not name.endswith("report")
 ]
 
@@ -168,6 +175,7 @@ def test_a_target_beside_groups_goes_by_position(model):
 
 
 @random_target
+@pytest.mark.filterwarnings("ignore:The value says nothing about groups")  # all decisions alike
 @pytest.mark.parametrize(
     "name", ["neg_equalized_odds_difference", None, *["ndcg"] * ("ranker" in SUPERVISED)]
 )

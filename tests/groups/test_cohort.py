@@ -88,8 +88,10 @@ def test_what_labels_count_as():
     assert of_classes.values.tolist() == [3, 2, 3, 2]
     of_numbers = Cohort.of_labels([0.5, 2.0], [0.5, 7.0], ["f", "m"], counted="equal")
     assert of_numbers.values.tolist() == [3, 2]
-    with pytest.raises(ValueError, match="none in common"):
+    with pytest.raises(ValueError, match=r"y_true has numbers such as 0\.5, not labels"):
         Cohort.of_labels([0.5, 2.0], [1.5, 7.0], ["f", "m"], counted="correct")
+    with pytest.raises(ValueError, match="none in common"):
+        Cohort.of_labels([3, 2], [1, 7], ["f", "m"], counted="correct")
     classes = Cohort.of_labels([0, 0, 1, 1], [0, 1, 0, 1], sex)
     assert classes.values.tolist() == [0, 1, 2, 3]
     alone = Cohort.of_labels(None, [0, 1, 0, 1], sex, counted="predictions")

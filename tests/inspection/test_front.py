@@ -82,7 +82,7 @@ def test_classifiers_by_difference_and_by_ratio():
 def test_predictions_of_several_models(metric):
     rng = generator(0)
     y, p, sex, w = *rng.integers(0, 2, (2, 200)), rng.choice(["f", "m"], 200), rng.random(200)
-    y_preds = {"all": np.ones(200, int), "true": y, "drawn": p}
+    y_preds = {"most": (np.arange(200) % 20 > 0).astype(int), "true": y, "drawn": p}
     given = {"sensitive_features": sex, "sample_weight": w}
     display = FairnessFrontDisplay.from_predictions(y, y_preds, metric=metric, **given)
     assert display.point_names == list(y_preds)
@@ -96,6 +96,17 @@ def test_predictions_of_several_models(metric):
     )
     assert_array_equal(named.x, display.x)
     assert named.x_better == display.x_better
+
+
+def test_a_model_with_one_decision_warns():
+    rng = generator(0)
+    y, sex = rng.integers(0, 2, 200), rng.choice(["f", "m"], 200)
+    given = {"sensitive_features": sex, "metric": equalized_odds_difference}
+    with pytest.warns(UserWarning, match="every decision is positive"):
+        display = FairnessFrontDisplay.from_predictions(
+            y, {"all": np.ones(200, int), "true": y}, **given
+        )
+    assert display.point_names == ["all", "true"]
 
 
 def test_names_and_marks(legend_of):

@@ -101,7 +101,7 @@ FROZEN = FrozenEstimator(Notes().fit(X, Y))
 test_what_nobody_takes_is_refused = messages(
     (TypeError, "zzz", lambda: fitted(LogisticRegression(), zzz=1)),
     (ValueError, "takes no 'note'|takes no note", lambda: fitted(FROZEN, note="a word")),
-    (ValueError, "takes no", lambda: frozen_clusters().fit(X, **GROUPS, note="a word")),
+    (ValueError, "fits no clusterer", lambda: frozen_clusters().fit(X, **GROUPS, note="a word")),
     (
         *(UnsetMetadataPassedError, "extra"),
         lambda: with_routing(lambda: fitted(extra=np.arange(N))),
