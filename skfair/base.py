@@ -227,6 +227,11 @@ class SensitiveFeaturesMixin(NamedArguments):
     _group_constraints: dict[str, list[Any]] = {
         "sensitive": ["array-like", str, Integral, Sensitive, None],
     }
+    _elsewhere: ClassVar[Mapping[str, str]] = {
+        "sensitive_features": "The groups of the rows are passed to fit as sensitive_features=, or "
+        "are columns of X, which sensitive= names.",
+        "random_state": "It draws no random numbers itself. If a model inside does, seed that one.",
+    }
     _takes_partitions: ClassVar[bool] = False  # whether ``fit`` takes Dask collections
     _learns_without_group: ClassVar[bool] = False  # whether it takes Sensitive(missing="loss")
     # Whether ``fit`` warns about columns that tell the group, unless the estimator is group-aware

@@ -16,6 +16,7 @@ from skfair.base import fit_method, report_iterations
 from skfair.classification import ConstrainedERMClassifier
 from skfair.exceptions import MissingGroupsWarning, SmallGroupWarning
 from skfair.read import read_rows
+from skfair.regression import FairDecisionRegressor
 from tests.messages import messages
 from tests.older import ProgressBar, ScoringMonitor, needs_callbacks
 from tests.prototypes import CentroidClassifier, GroupAwareClassifier, QuietCallback, SeedClusterer
@@ -313,3 +314,10 @@ def test_a_model_in_place_of_a_constraint_is_named():
         model = ConstrainedERMClassifier(*given)
         with pytest.raises(ValueError, match="takes no estimator.*FairDecisionClassifier"):
             model.fit(X, y, sensitive_features=groups)
+
+
+def test_arguments_of_fit_and_seeds_of_nothing_say_where_they_belong():
+    with pytest.raises(TypeError, match="passed to fit as sensitive_features="):
+        ConstrainedERMClassifier(sensitive_features="sex")
+    with pytest.raises(TypeError, match="draws no random numbers itself"):
+        FairDecisionRegressor(random_state=0)

@@ -40,13 +40,17 @@ def refuse_unknown(
 class NamedArguments:
     """The base of classes whose errors about unknown arguments suggest a better name."""
 
-    # The ``remedies`` of refuse_unknown, for names that belong to another object.
+    # The ``remedies`` of refuse_unknown, for names that belong to another object. Those of base
+    # classes hold as well.
     _elsewhere: ClassVar[Mapping[str, str]] = {}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Check the names of the arguments before ``__init__`` gets them."""
         if kwargs:
-            refuse_unknown(cls.__name__, kwargs, signature(cls).parameters, cls._elsewhere)
+            remedies: dict[str, str] = {}
+            for kind in reversed(cls.__mro__):
+                remedies |= vars(kind).get("_elsewhere", {})
+            refuse_unknown(cls.__name__, kwargs, signature(cls).parameters, remedies)
         return super().__new__(cls)
 
 
