@@ -219,7 +219,7 @@ def _write_loans(options: argparse.Namespace) -> int:
 
 
 class _Once(argparse.Action):
-    """Store the value of an option; argparse would silently take the last one of several."""
+    """Store the columns of an option; argparse would silently take the last of two options."""
 
     is_given = False
 
@@ -266,11 +266,11 @@ def _parser() -> argparse.ArgumentParser:
             **plain,
         )
         of_command.set_defaults(parser=of_command, run=command.run)
-        of_command.register("action", None, _Once)
         for title, options in command.options.items():
             group = of_command.add_argument_group(title) if title else of_command
             for option, (text, how) in options.items():
-                group.add_argument(option, help=text, **how)
+                once: Any = {"action": _Once} if option in ("--sensitive", "--control") else {}
+                group.add_argument(option, help=text, **once, **how)
     return parser
 
 
