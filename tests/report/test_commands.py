@@ -111,7 +111,7 @@ def test_from_a_shell(file, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("option", "values"), [("--sensitive", ["sex", "age"]), ("--min-group-size", ["5", "9"])]
+    ("option", "values"), [("--sensitive", ["sex", "age"]), ("--control", ["home", "age"])]
 )
 def test_an_option_is_given_once(file, capsys, option, values):
     given = [word for value in values for word in (option, value)]
