@@ -181,15 +181,15 @@ def test_reports_stay_reports():
 
 def test_a_smallest_ratio_is_tested_as_the_limit_of_a_constraint_is():
     given = {"sensitive_features": SEX}
-    asked = disparity_test("demographic_parity", None, Y, min_ratio=0.4, **given)
-    old = {"comparison": "ratio", "max_disparity": 0.6}
+    asked = disparity_test("demographic_parity", None, Y, min_ratio=0.6, **given)
+    old = {"comparison": "ratio", "max_disparity": 0.4}
     for same in (
         disparity_test("demographic_parity", None, Y, **old, **given),
-        disparity_test(DemographicParity(min_ratio=0.4), None, Y, **given),
+        disparity_test(DemographicParity(min_ratio=0.6), None, Y, **given),
     ):
         assert (asked.p_value, asked.max_disparity) == (same.p_value, same.max_disparity)
     bound = disparity_upper_bound("demographic_parity", None, Y, comparison="ratio", **given)
-    assert asked.is_within == (bound <= 0.6)
+    assert asked.is_within == (bound <= 0.4)
     assert np.array_equal(sample_size(min_ratio=0.8), sample_size(1 - 0.8, comparison="ratio"))
 
 

@@ -1027,5 +1027,5 @@ def test_a_data_set_in_a_file_is_that_in_memory(frame, tmp_path, capsys):
 def test_errors_of_an_audit_of_data_are_one_line(file, capsys, monkeypatch, change, message):
     monkeypatch.chdir(file.parent)
     file.with_name("deep.json").write_text("[" * 100_000)
-    asked = ["--sensitive", "sex", "--target", "paid", *change]
+    asked = ["--target", "paid", *["--sensitive", "sex"] * ("--sensitive" not in change), *change]
     assert message in refused(capsys, file, *asked, usual=False, command="audit-data")

@@ -896,6 +896,7 @@ KINDS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*levels that differ only in case, spaces or type, '01'")
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_columns_of_all_kinds_are_read_again(name, suffix, tmp_path, capsys):
