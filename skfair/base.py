@@ -200,9 +200,9 @@ class SensitiveFeaturesMixin(NamedArguments):
         Summary of the fit in one line. For each limit it shows the value on the training rows
         beside the limit, in the same unit. The changes caused by the limits, if the estimator has
         ``changes_``, and the status with its reason, if it has ``status_``, follow. Clusterers show
-        the sizes of their smallest and largest cluster. The summary also says if
-        a limit on errors is satisfied by larger errors of a group, how many decisions are close
-        calls (``close_call_rate_``), and if decisions estimate the group from the other columns
+        the sizes of their smallest and largest cluster. The summary also says if a limit on errors
+        is satisfied by larger errors of a group, how many decisions are close calls
+        (``close_call_rate_``), and if decisions estimate the group from the other columns
         (``group_estimators_``). An estimator without limits, such as ``ParetoFairKMeans``, shows
         the number of rows instead.
     model_features_ : ndarray

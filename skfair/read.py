@@ -633,18 +633,23 @@ def _columns_by_name(estimator: SensitiveFeaturesMixin, X: Any) -> Any:
     begins with a ``ColumnTransformer`` does.
     """
     given, names = list(getattr(X, "columns", [])), vars(estimator).get("feature_names_in_", [])
-    known = [name for name in names if name in given]
-    if given == known or not set(estimator.model_features_) <= set(known) or not _num_samples(X):
+    if not given or given == list(names):
+        return X
+    places = {name: j for j, name in enumerate(given)}
+    known = [name for name in names if name in places]
+    if given == known or not set(estimator.model_features_) <= places.keys():
+        return X
+    if len(places) < len(given) or not _num_samples(X):  # two columns have one name, or no rows
         return X
     models = getattr(estimator, "estimators_", None) or [vars(estimator)["estimator_"]]
-    dropped = dropped_columns(estimator)
+    dropped = set(dropped_columns(estimator))
     row = _safe_indexing(keep_columns(X, [j for j, c in enumerate(given) if c not in dropped]), [0])
     try:
         with hidden("", Warning):
             models[0].predict(row)
     except Exception:  # the check of the columns that follows says what is wrong
         return X
-    return keep_columns(X, [given.index(name) for name in known])
+    return keep_columns(X, [places[name] for name in known])
 
 
 def _check_columns(argument: str, values: Any, columns: Any) -> None:

@@ -38,9 +38,7 @@ def read_batch(
     X: MatrixLike,
     sensitive_features: ColumnsLike | None,  # if None, they are read from columns of X
     sample_weight: ColumnLike | None,
-    own_limits: tuple[
-        float | None, Any, Any
-    ],  # min_balance, share_bounds, size_bounds of ``assign``
+    own_limits: tuple[float | None, Any, Any],  # min_balance, share_bounds, size_bounds
     before: Before,
     **check_params: Any,  # options of ``read_features``
 ) -> Batch:

@@ -31,7 +31,7 @@ import numpy as np
 from scipy import special
 from scipy.optimize import brentq
 
-from skfair._typing import FloatArray, IntArray
+from skfair._typing import FloatArray
 from skfair.groups.compared_groups import ComparedGroups, Reference, is_group, ratios
 from skfair.groups.compared_rates import Pairs, pairs_of
 from skfair.groups.rates import CellMeans
@@ -125,8 +125,8 @@ class Estimate:
             return float(way.at_least(*how, apart if shows == "below" else -apart)[0])
         if shows == "below":
             return float(pairs.p_values(*how, apart).max())
-        if not 0 <= apart < 1:
-            return 1.0
+        if not 0 <= apart < 1:  # no disparity is below 0, and each is at most 1
+            return float(apart >= 1)
         p = min(float(way.at_least(*how, -apart).min()) for way in (pairs, pairs.reversed()))
         return _of_all_pairs(self._families, p)
 
@@ -142,18 +142,14 @@ class Estimate:
         pairs = self.pairs
         if self.is_signed:
             return _Search(pairs, alpha, 1), _Search(pairs.reversed(), alpha, 1)
-        both = _joined([pairs, pairs.reversed()])
-        level = _level_of_pair(self._families, alpha)
-        how = {1: alpha, -1: min(level, 0.5)}
-        return tuple(  # type: ignore[return-value]
-            _Search(both.some(self._by_extremes(both, own, sign)), own, sign)
-            for sign, own in how.items()
-        )
+        level = min(_level_of_pair(self._families, alpha), 0.5)
+        return self._search(alpha, 1), self._search(level, -1)
 
-    def _by_extremes(self, pairs: Pairs, alpha: float, sign: int) -> IntArray:
-        """Return the pairs with the most extreme ends by a formula, at most ``_N_SEARCHED``."""
-        rough = sign * pairs.rough_ends(self.is_ratio, alpha)[0]
-        return np.argsort(-rough, kind="stable")[:_N_SEARCHED]
+    def _search(self, alpha: float, sign: int) -> _Search:
+        """Return the search among the pairs in both directions with the most extreme rough ends."""
+        both = _joined([self.pairs, self.pairs.reversed()])
+        rough = sign * both.rough_ends(self.is_ratio, alpha)[0]
+        return _Search(both.some(np.argsort(-rough, kind="stable")[:_N_SEARCHED]), alpha, sign)
 
     def _interval_of(self, upper: float, lower: float) -> tuple[float, float]:
         """Return the interval in the unit of the value, from the ends that were searched."""
@@ -176,11 +172,9 @@ class Estimate:
 
         alpha, how = 0.5 - confidence / 2, (self.method, self.is_ratio)
         columns = self.pairs.columns() | {self.kind: self.pairs.signed(self.is_ratio)}
-        for suffix, level in (
-            ("", alpha),
-            ("_simultaneous", _level_of_pair(self._families, alpha)),
-        ):
-            columns[f"low{suffix}"], columns[f"high{suffix}"] = self.pairs.ends(*how, level)
+        columns["low"], columns["high"] = self.pairs.ends(*how, alpha)
+        together = self.pairs.ends(*how, _level_of_pair(self._families, alpha))
+        columns["low_simultaneous"], columns["high_simultaneous"] = together
         return pd.DataFrame(columns)
 
     @property

@@ -35,7 +35,7 @@ Counted = Literal["classes", "predictions", "correct", "equal"]
 # many rejected people are hardly ever accepted on trial, and with half as many, a bank that accepts
 # one in ten would be told to drop the others.
 FEW_KNOWN = 0.1
-# What is said of rows that all have the same decision begins with these words.
+# The text of ``one_decision`` begins with these words, by which checks recognise it.
 ONE_DECISION = "every decision is"
 
 

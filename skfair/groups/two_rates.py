@@ -13,7 +13,8 @@ the limit is on 1 minus the second rate over the first, so 0.2 is the 80% rule. 
 ``both_ways`` runs one of them in both orders, for a limit on the absolute difference.
 ``largest_rate`` tests a single rate, ``rest_of_peers`` makes the second side if a group is compared
 with all others, and ``smallest_limit`` inverts any of these tests to a confidence bound. They are
-called by :mod:`skfair.metrics.evidence`, by sample sizes, and by estimators that certify limits.
+called by :mod:`skfair.groups.compared_rates`, :mod:`skfair.metrics.evidence`, sample sizes, and
+estimators that certify limits.
 """
 
 from __future__ import annotations
@@ -294,17 +295,11 @@ def both_ways(
     n1: Numbers,
     k0: Numbers,
     n0: Numbers,
-    limit: Numbers,
-    ratio: bool,
-    # The correlation of the two rates, and the overlap of the two sides (``SharedUnits``), if units
-    # have rows in both
-    shared: tuple[FloatArray, FloatArray] | None = None,
+    *question: Any,  # limit, ratio and shared, as for ``p_values_above``
 ) -> FloatArray:
     """Return the p-values of "the rates differ by the limit or more, whichever is larger"."""
-    sides = (k1, n1), (k0, n0)
-    return np.maximum(
-        *(p_values_above(method, *a, *b, limit, ratio, shared) for a, b in (sides, sides[::-1]))
-    )
+    one_way = p_values_above(method, k1, n1, k0, n0, *question)
+    return np.maximum(one_way, p_values_above(method, k0, n0, k1, n1, *question))
 
 
 def p_values_above(
@@ -315,7 +310,9 @@ def p_values_above(
     n0: Numbers,
     limit: Numbers,
     ratio: bool,
-    shared: tuple[FloatArray, FloatArray] | None,  # as for both_ways
+    # The correlation of the two rates, and the overlap of the two sides (``SharedUnits``), if units
+    # have rows in both
+    shared: tuple[FloatArray, FloatArray] | None = None,
 ) -> FloatArray:
     """Return the p-values of "the first rate exceeds the second by the limit or more".
 

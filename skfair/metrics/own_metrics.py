@@ -443,9 +443,9 @@ def with_positive(
     """Return a metric with its positive class bound, if it needs one.
 
     With more than two labels, the positive class is compared with the rest. Without ``pos_label``
-    an error is raised if the labels do not say which class is positive. F1,
-    precision and recall are 0 in scikit-learn, with a warning, for rows that do not define them.
-    They are NaN here, unless ``zero_division`` is bound.
+    an error is raised if the labels do not say which class is positive. F1, precision and recall
+    are 0 in scikit-learn, with a warning, for rows that do not define them. They are NaN here,
+    unless ``zero_division`` is bound.
     """
     base, bound = getattr(metric, "func", metric), getattr(metric, "keywords", {})
     is_of_two = bound.get("average", "binary") == "binary"

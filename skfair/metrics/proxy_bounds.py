@@ -38,6 +38,7 @@ from skfair.groups.rates import RATES, rates_of
 from skfair.groups.row_units import RowUnits, read_units
 from skfair.metrics.disparity_tests import MeasuredConstraint, requested_metric
 from skfair.metrics.intervals import quantiles
+from skfair.metrics.labels import LabelSpec
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.factorize import factorize
 from skfair.utils.rounding import TINY
@@ -162,16 +163,8 @@ def disparity_bounds(
     """
     import pandas as pd
 
-    check_probability(confidence, "confidence")
-    check_number(n_bootstrap, "n_bootstrap", low=20, kind=Integral)
-    if is_lazy(y_true, y_pred, sensitive_features, known_groups, proxies, sample_weight):
-        raise TypeError("disparity_bounds resamples rows in memory. compute() the collections.")
-    spec = requested_metric(metric, "difference")[1]
-    if spec is None or spec.kind != "difference":
-        raise ValueError(
-            f"disparity_bounds is for differences of rates of labels, not for metric={metric!r}. "
-            "Pass a name such as 'demographic_parity' or 'equalized_odds'."
-        )
+    given = y_true, y_pred, sensitive_features, known_groups, proxies, sample_weight
+    spec = difference_of("disparity_bounds", metric, confidence, n_bootstrap, *given)
     if y_true is None and spec.uses_y_true:
         raise ValueError(f"Bounds on the {listed(spec.rates)} need y_true, got None.")
     of_rows = outcomes_of(y_true, y_pred, pos_label)
@@ -198,6 +191,27 @@ def disparity_bounds(
     if known is None:
         columns = {name: column for name, column in columns.items() if "corrected" not in name}
     return pd.DataFrame(columns)
+
+
+def difference_of(
+    name: str,  # of the function of bounds
+    metric: str | MeasuredConstraint | Callable[..., float],
+    confidence: float,
+    n_bootstrap: int,
+    *columns: Any,
+) -> LabelSpec:
+    """Check arguments that all bounds take, and return the difference of rates that is bounded."""
+    check_probability(confidence, "confidence")
+    check_number(n_bootstrap, "n_bootstrap", low=20, kind=Integral)
+    if is_lazy(*columns):
+        raise TypeError(f"{name} resamples rows in memory. compute() the collections.")
+    spec = requested_metric(metric, "difference")[1]
+    if spec is None or spec.kind != "difference":
+        raise ValueError(
+            f"{name} is for differences of rates of labels, not for metric={metric!r}. Pass a name "
+            "such as 'equal_opportunity' or 'equalized_odds'."
+        )
+    return spec
 
 
 def resamples(

@@ -452,15 +452,16 @@ def fairness_report(
     estimated: dict[str, tuple[float, float]] = {}
     if y_pred is not None:
         measured |= _measure_labels(rows, reference, agg, n_bootstrap, rng)
-    if y_pred is not None and n_bootstrap and agg == "worst":
-        estimated = _estimated_ends(rows.table(), measured, reference, confidence)
+        if n_bootstrap and agg == "worst":
+            estimated = _estimated_ends(rows.table(), measured, reference, confidence)
     if y_score is not None:
         measured |= _measure_scores(rows, pos_label, agg, n_bootstrap, rng)
     report = pd.DataFrame({"value": {name: value for name, (value, _) in measured.items()}})
     if n_bootstrap:
         tail = (1 - confidence) / 2
         ends = [
-            estimated.get(name, quantiles(draws, tail)) for name, (_, draws) in measured.items()
+            estimated[name] if name in estimated else quantiles(draws, tail)
+            for name, (_, draws) in measured.items()
         ]
         report["standard_error"] = [spread(draws) for _, draws in measured.values()]
         report["value_low"] = [float(low) for low, _ in ends]

@@ -465,9 +465,7 @@ def make_fairness_scorer(
         )
     response_method = METHODS.get(underlying) if response_method is None else response_method
     sign = 1 if greater_is_better else -1
-    # A smaller value is better only if it cannot be negative, so signed differences are refused.
-    if not known.get(underlying, True):
-        refuse_signed(**getattr(metric, "keywords", {}) | kwargs)
+    _refuse_signed(metric, kwargs)
     if worst_class:
         metric = WorstClass(metric, known.get(underlying, greater_is_better))
         if "pos_label" in kwargs:
@@ -478,12 +476,16 @@ def make_fairness_scorer(
 
 def make_measure(metric: Metric, **kwargs: Any) -> FairnessScorer:
     """Make a scorer that gives the value of a metric as it is, so it cannot choose a model."""
-    known = dict(SCORERS.values())
     underlying = metric.func if isinstance(metric, partial) else metric
-    greater_is_better = known.get(underlying, True)
-    scorer = make_fairness_scorer(metric, greater_is_better=greater_is_better, **kwargs)
-    scorer._sign = 1
-    return scorer
+    _refuse_signed(metric, kwargs)
+    return FairnessScorer(metric, 1, kwargs, METHODS.get(underlying), dict.fromkeys(_OPTIONS))
+
+
+def _refuse_signed(metric: Metric, kwargs: dict[str, Any]) -> None:
+    """Raise for a signed difference: a smaller value is only better if it cannot be negative."""
+    underlying = metric.func if isinstance(metric, partial) else metric
+    if not dict(SCORERS.values()).get(underlying, True):
+        refuse_signed(**getattr(metric, "keywords", {}) | kwargs)
 
 
 def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:

@@ -15,7 +15,6 @@ resample (``_rate_bounds``), as :mod:`skfair.metrics.proxy_bounds` does for unkn
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,16 +24,10 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntA
 from skfair.groups.cohort import Cohort, Columns
 from skfair.groups.labels import positive_codes
 from skfair.groups.rates import rates_of
-from skfair.metrics.disparity_tests import MeasuredConstraint, requested_metric
-from skfair.metrics.proxy_bounds import resamples, widened
-from skfair.utils.dask_collections import is_lazy
+from skfair.metrics.disparity_tests import MeasuredConstraint
+from skfair.metrics.proxy_bounds import difference_of, resamples, widened
 from skfair.utils.factorize import Factorized, factorize
-from skfair.utils.validation import (
-    check_labels,
-    check_number,
-    check_probability,
-    one_dimensional,
-)
+from skfair.utils.validation import check_labels, one_dimensional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,16 +123,8 @@ def outcome_bounds(
     """
     import pandas as pd
 
-    check_probability(confidence, "confidence")
-    check_number(n_bootstrap, "n_bootstrap", low=20, kind=Integral)
-    if is_lazy(y_true, y_pred, sensitive_features, sample_weight):
-        raise TypeError("outcome_bounds resamples rows in memory. compute() the collections.")
-    spec = requested_metric(metric, "difference")[1]
-    if spec is None or spec.kind != "difference":
-        raise ValueError(
-            f"outcome_bounds is for differences of rates of labels, not for metric={metric!r}. "
-            "Pass a name such as 'equal_opportunity' or 'equalized_odds'."
-        )
+    given = y_true, y_pred, sensitive_features, sample_weight
+    spec = difference_of("outcome_bounds", metric, confidence, n_bootstrap, *given)
 
     def values_of(own: Columns) -> IntArray:
         return _outcomes(own["y_true"], own["y_pred"], pos_label, pos_label_true)

@@ -311,11 +311,13 @@ class FairDecisionRegressor(
         params = self._row_params(data.sample_weight, fit_params, others)
         models, values = values_unseen(self, inner, numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)
-        if not (data.groups.is_vacuous or isinstance(constraint, Kolmogorov)):
+        largest = loosest(limit)
+        if not isinstance(constraint, Kolmogorov):
             degree = 2 if isinstance(constraint, LossParity) else 1
-            ask_of_unit(loosest(limit), float(np.std(targets)) ** degree)
-        if isinstance(constraint, Kolmogorov) and loosest(limit) < np.inf:
-            check_limit(loosest(limit), f"max_disparity={loosest(limit):g}")
+            if not data.groups.is_vacuous:
+                ask_of_unit(largest, float(np.std(targets)) ** degree)
+        elif largest < np.inf:  # a fraction
+            check_limit(largest, f"max_disparity={largest:g}")
         # The last field, P(group | row), is None as long as the groups themselves are used.
         task = NumberTask(constraint, limits, targets, data.groups, weights, None)
         free, group_models = task.moved([], values), None

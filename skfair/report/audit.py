@@ -121,12 +121,12 @@ class Audit(AuditTables):
         and metric. Each row has the ``value`` with its interval, the two groups that are furthest
         apart, the groups that are ``left_out`` because their rate is undefined or hidden, and the
         groups, and levels of ``control_features``, that have ``too_few`` people to be compared or
-        shown. ``noise_mean`` and
-        ``noise_upper`` show the difference of these two groups that arises by chance. ``p_value``
-        is the p-value of the most significant pair of groups, corrected for all comparisons of the
-        audit. ``is_beyond_chance`` tells whether it is significant, and ``clear_first`` and
-        ``clear_second`` name this pair. A ratio has the verdict of the difference of the same
-        rates. ``is_conditional`` is True for comparisons within levels of ``control_features``.
+        shown. ``noise_mean`` and ``noise_upper`` show the difference of these two groups that
+        arises by chance. ``p_value`` is the p-value of the most significant pair of groups,
+        corrected for all comparisons of the audit. ``is_beyond_chance`` tells whether it is
+        significant, and ``clear_first`` and ``clear_second`` name this pair. A ratio has the
+        verdict of the difference of the same rates. ``is_conditional`` is True for comparisons
+        within levels of ``control_features``.
     lead : list of str
         Metrics with which the verdicts begin.
     task : {"binary", "classes", "numbers"}

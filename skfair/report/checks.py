@@ -272,7 +272,8 @@ def _check_sense(match: re.Match[str], limit: float) -> None:
             f"{text!r} asks for a smallest ratio of {limit:g}, which hardly any model breaks. The "
             f"four-fifths rule is '{match.string[: match.start('sign')].strip()} < 0.8'."
         )
-    # What other metrics say if they are large is not known; unknown names raise later.
+    # For a metric of the user it is not known whether large values are bad. A name that does not
+    # exist raises an error when the condition is checked.
     is_known = metric.endswith(("_difference", "_gap", "_ratio")) or metric in LABEL_METRICS
     if is_known and metric.endswith("_ratio") == match["sign"].startswith(">"):
         start, end = match.span("sign")

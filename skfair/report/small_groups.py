@@ -195,10 +195,8 @@ class Sums:
         these if all groups of another view with enough people are taken away from it
         (:meth:`_rests`). With strata, they are also these groups in each stratum.
         """
-        whole, tables = (
-            np.zeros_like(view.codes),
-            [own.codes for own in tables_of(sample, depth, 0)],
-        )
+        whole = np.zeros_like(view.codes)
+        tables = [own.codes for own in tables_of(sample, depth, 0)]
         views = [whole, *tables[: len(sample.attributes)]]
         for codes in tables:
             yield from self._rests(codes, views, counts)

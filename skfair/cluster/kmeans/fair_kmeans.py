@@ -334,8 +334,7 @@ class FairKMeans(
         running means, and the prices are averaged. ``labels_``, ``inertia_``, ``lower_bound_`` and
         ``assignment_gap_`` describe the last part, whereas sizes, counts and balances describe all
         parts. ``status_`` and ``history_`` are the ones of the first part. Shares in
-        ``size_bounds`` are shares of all rows so far, and are
-        satisfied up to one row.
+        ``size_bounds`` are shares of all rows so far, and are satisfied up to one row.
 
         Parameters
         ----------
