@@ -633,7 +633,7 @@ def _columns_by_name(estimator: SensitiveFeaturesMixin, X: Any) -> Any:
     begins with a ``ColumnTransformer`` does.
     """
     given, names = list(getattr(X, "columns", [])), vars(estimator).get("feature_names_in_", [])
-    if not given or given == list(names):
+    if not len(names) or given == list(names):
         return X
     places = {name: j for j, name in enumerate(given)}
     known = [name for name in names if name in places]

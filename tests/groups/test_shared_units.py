@@ -274,23 +274,24 @@ def test_the_rest_is_known_as_well_as_if_it_were_one_group():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("first", "second", "both", "most"),
+    ("first", "second", "both", "n_pairs", "most"),
     [
-        *[(0.46, 0.4, 0.38, 0.96), (0.5, 0.5, 0.45, 0.96), (0.4, 0.3, 0.3, 0.96)],
-        *[(0.5, 0.5, 0.05, 0.96), (0.1, 0.06, 0.05, 0.99)],  # few pairs differ: counts have steps
+        *[(0.46, 0.4, 0.38, 250, 0.96), (0.5, 0.5, 0.45, 250, 0.96), (0.4, 0.3, 0.3, 250, 0.96)],
+        *[(0.5, 0.5, 0.05, 250, 0.96), (0.1, 0.06, 0.05, 4000, 0.96)],
+        (0.1, 0.06, 0.05, 250, 0.99),  # only 15 pairs differ, and an exact interval covers more
     ],
 )
-def test_intervals_of_pairs_cover_and_tests_keep_their_size(first, second, both, most):
+def test_intervals_of_pairs_cover_and_tests_keep_their_size(first, second, both, n_pairs, most):
     rng, covered, passed, n_draws = generator((first, both)), 0, 0, 2000
     limit = max(abs(first - second), 0.02)
     at_limit = second + limit if first != second else first + 0.02
     for _ in range(n_draws):
-        decisions, groups, units = pairs(rng, 250, first, second, both)
+        decisions, groups, units = pairs(rng, n_pairs, first, second, both)
         how = {"sensitive_features": groups, "units": units}
         row = group_report(None, decisions, reference="b", **how).loc["a"]
         low, high = (row[f"selection_rate_difference_{end}"] for end in ("low", "high"))
         covered += low <= first - second <= high
-        decisions, groups, units = pairs(rng, 250, at_limit, second, min(both, second))
+        decisions, groups, units = pairs(rng, n_pairs, at_limit, second, min(both, second))
         how = {"sensitive_features": groups, "units": units}
         found = disparity_test("demographic_parity", None, decisions, max_disparity=limit, **how)
         passed += found.is_within

@@ -66,7 +66,7 @@ test_wrong_paths_say_what_to_do = messages(
         ("the parameter max_disparity.*Logistic", {"estimator": LogisticRegression()}),
         ("a pipeline that ends", {"estimator": make_pipeline(StandardScaler(), Ridge())}),
         ("got 'Blind'", {"estimator": "Blind"}),
-        ("metric must be a function", {"metric": "demographic_parity_difference"}),
+        ("metric must be a metric of skfair.metrics", {"metric": "demographic_parity_difference"}),
         error=TypeError,
     ),
     *of_calls(
