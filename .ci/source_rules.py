@@ -15,11 +15,11 @@ ROOT = Path(__file__).parents[1]
 # called another file would return old numbers after an upgrade.
 OPEN_TO_KERNELS = ("math", "numpy", "typing", "skfair._kernels.declaring")
 NJIT = "njit(cache=True)"
-# Who the rows are is read in ``groups/cohort.py``, and for fits in ``read.py``. The packages that
-# measure call these functions nowhere else, so that rows of every kind work everywhere.
+# Who the rows are is read in ``groups/measured_rows.py``, and for fits in ``read.py``. Packages
+# that measure call these functions nowhere else, so that rows of every kind work everywhere.
 READERS = {"encode_groups", "read_strata", "read_units", "check_weights"}
 MEASURING = ("inspection", "metrics", "monitoring", "report")
-# Files that read what is no cohort.
+# Files that read what is no measured row.
 READ_THEMSELVES = {
     "inspection/score_densities.py": {"check_weights"},  # of groups that are apart already
     "metrics/clusters.py": {"check_weights"},  # costs have no groups
@@ -89,7 +89,7 @@ def reader_breaches(tree, path):
     for node in ast.walk(tree):
         called = getattr(getattr(node, "func", None), "id", None)
         if called in READERS - READ_THEMSELVES.get(path, set()):
-            yield node.lineno, f"{called} is called by skfair.groups.cohort.Cohort alone"
+            yield node.lineno, f"{called} is called by MeasuredRows alone"
 
 
 def without_code(text):

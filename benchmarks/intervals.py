@@ -17,8 +17,7 @@ import numpy as np
 
 from benchmarks._drawing import mark, rows_of_dots, small
 from benchmarks.harness import Table, kept
-from skfair.groups.cohort import Cohort
-from skfair.groups.estimates import Estimate
+from skfair import Cohort
 
 FIRST_SEED, N_SAMPLES = 770_000, 400
 
@@ -99,9 +98,8 @@ def measured(setting: Setting, n_samples: int) -> dict[str, Any]:
         names = ("true_positive_rate", "false_positive_rate")
     for seed in range(FIRST_SEED, FIRST_SEED + n_samples):
         y, predicted, groups, options = drawn(setting, np.random.default_rng(seed))
-        who = groups, options.get("control_features"), options.get("sample_weight"), True
-        rows = Cohort.of_labels(y, predicted, *who, counted="classes", units=options.get("units"))
-        gap = Estimate.of(rows.table(), setting.kind, names)
+        people = Cohort(y, predicted, sensitive_features=groups, **options)
+        gap = (people.ratio if is_ratio else people.difference)(*names)
         ends.append(gap.interval() if np.isfinite(gap.value) else (0.0, 1.0))
         limit = true + 1e-9 if is_ratio else true - 1e-9
         wrong += gap.p_value(limit) <= 0.05

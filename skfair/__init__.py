@@ -16,6 +16,8 @@ from skfair.utils.wings import PERHAPS, names_of_wings
 if TYPE_CHECKING:
     from skfair.estimators.certificate import Certificate
     from skfair.estimators.objective import Objective
+    from skfair.groups.cohort import Cohort
+    from skfair.groups.estimates import Estimate
     from skfair.groups.probabilities import GroupProbabilities
     from skfair.groups.sensitive import Sensitive
 
@@ -23,6 +25,8 @@ __all__ = [
     "__version__",
     "show_versions",
     "Certificate",
+    "Cohort",
+    "Estimate",
     "GroupProbabilities",
     "Objective",
     "Sensitive",
@@ -40,10 +44,12 @@ __all__ = [
     "solvers",
     *names_of_wings(__name__),
 ]
-_SUBPACKAGES = tuple(__all__[6:])
+_SUBPACKAGES = tuple(__all__[8:])
 # Objects that several sub-packages use, with the modules that define them.
 _OBJECTS = {
     "Certificate": "skfair.estimators.certificate",
+    "Cohort": "skfair.groups.cohort",
+    "Estimate": "skfair.groups.estimates",
     "GroupProbabilities": "skfair.groups.probabilities",
     "Objective": "skfair.estimators.objective",
     "Sensitive": "skfair.groups.sensitive",

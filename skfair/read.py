@@ -17,7 +17,7 @@ columns that a user would hardly pass on purpose (``_warn_of_columns``).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
@@ -60,6 +60,7 @@ from skfair.groups.strata import read_strata
 from skfair.groups.telling_columns import (
     MOST_KINDS,
     attribute_columns,
+    index_columns,
     names_people,
     said_people_of,
     warn_of_group_columns,
@@ -140,7 +141,8 @@ def read_rows(
     if needs_groups and not estimator._takes_caps:  # others warn when they know their constraints
         data.groups.warn_single()
     if supervised and n_samples >= _FEWEST_COMPARED:
-        _warn_of_columns(estimator, rows, used["model_features_"], groups)
+        index = index_columns(X, y, sensitive_features)
+        _warn_of_columns(estimator, rows, used["model_features_"], groups, index)
     n_units = None if together is None else together.n_units
     n_without = 0 if data.groups.has_group is None else int((~data.groups.has_group).sum())
     of_groups = {
@@ -298,6 +300,7 @@ def _warn_of_columns(
     rows: _Columns,
     names: NDArray[Any],  # names of the columns of X
     groups: GroupEncoding | GroupProbabilities,
+    index: Iterable[tuple[Any, Any]],  # name and values of each level of an index with names
 ) -> None:
     """Warn if columns tell the target or the group, or if people seem to have several rows.
 
@@ -310,7 +313,7 @@ def _warn_of_columns(
     if estimator._names_group_columns and rows.sensitive_features is not None and not is_aware:
         warn_of_group_columns(rows.X, rows.sensitive_features, names)
     if is_certified and rows.units is None:
-        _warn_of_repeats(y, rows.X, names, groups, rows.sensitive_features)
+        _warn_of_repeats(y, rows.X, names, groups, rows.sensitive_features, index)
 
 
 def _warn_of_target(
@@ -366,11 +369,12 @@ def _warn_of_repeats(
     names: NDArray[Any],  # names of the columns of the rows
     groups: GroupEncoding | GroupProbabilities,
     sensitive_features: ColumnsLike | None,
+    index: Iterable[tuple[Any, Any]] = (),
 ) -> None:
     """Warn if people seem to have several rows, because a certificate would then not be valid.
 
-    There are three signs: a column whose name identifies people has repeated values; a column of X
-    has repeated values, and rows with the same value are always of the same group
+    There are three signs: a column, or an index, whose name identifies people has repeated values;
+    a column of X has repeated values, and rows with the same value are always of the same group
     (``names_people``); or most rows have a twin in X, y and group.
     """
     if isinstance(rows, PartitionedRows) or is_unwanted(RepeatedRowsWarning):
@@ -379,6 +383,7 @@ def _warn_of_repeats(
     n_attributes = len(columns)
     if not sparse.issparse(rows):
         columns += [(str(names[j]), _safe_indexing(rows, j, axis=1)) for j in range(len(names))]
+    columns += [(str(name), np.asarray(values)) for name, values in index]
     known = np.transpose(getattr(groups, "codes", [np.zeros(n_rows)]))
     # Columns of floats are mostly measurements, without repeats. A sample shows this fast: if each
     # person had two rows, about eight pairs in the sample would have the same value.

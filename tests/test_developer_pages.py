@@ -69,6 +69,16 @@ for y_true, values in (([0, 0, 1, 0, 1, 1], (1.0, 0.5)), ([0, 1, 1, 1, 0, 1], (0
     assert np.allclose(found, expected)
 disparity_test("negative_predictive_parity", y_true, **rows, max_disparity=0.9)
 assert "negative_predictive_parity_ratio" in fairness_report(y_true, **rows, n_bootstrap=0).index
+
+from skfair.metrics import get_scorer, make_fairness_scorer
+from skfair.monitoring import DisparityMonitor
+from skfair.report import audit
+
+assert make_fairness_scorer(difference)._sign == -1
+DisparityMonitor("negative_predictive_parity", max_disparity=0.9).update(y_true, **rows)
+own = {"metrics": ["negative_predictive_parity_difference"], "suppress_below": 1}
+page = audit(y_true, **rows, **own, min_group_size=1).to_html()
+assert "is a refusal right as often?" in page
 """
 CONSTRAINT = """
 import skfair.cluster, skfair.regression
@@ -147,9 +157,12 @@ def test_edits_in_another_order_say_what_to_do(tmp_path):
     (tmp_path / file).write_text(edited(file, source_of(file), names))
     assert "Define it in a file that skfair.metrics._all" in run(METRIC, tmp_path)[1]
     for right, wrong, words in (
-        ("parity_difference", "parity", "must end in _difference, _ratio or _gap"),
-        ('_comparison("negative', '_comparison("negitive', "RATES of skfair/groups/rates.py"),
+        (
+            '"negative_predictive_value"',
+            '"negative_value"',
+            "RATES of skfair/groups/declared_rates.py",
+        ),
     ):
-        code = f"from skfair.metrics.labels import _comparison\n{functions.replace(right, wrong)}"
+        code = f"from skfair.metrics.labels import _criterion\n{functions.replace(right, wrong)}"
         with pytest.raises(ValueError, match=words):
             exec(code, {})

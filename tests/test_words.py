@@ -37,7 +37,8 @@ def calls():
     for name, thing in {**dict(public_objects()), **dict(option_objects())}.items():
         if not callable(thing) or name.startswith(("skfair.papers.", "skfair.exceptions.")):
             continue
-        called = {} if name.endswith("Display") else {name: thing}  # made by from_...
+        # Displays are made by from_..., and an estimate by a cohort
+        called = {} if name.endswith(("Display", "Estimate")) else {name: thing}
         if inspect.isclass(thing):
             called |= {
                 f"{name}.{key}": own

@@ -11,12 +11,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skfair import Cohort, Estimate
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
 )
 from skfair.metrics import (
     demographic_parity_difference,
+    disparity_test,
     fairness_report,
     get_scorer,
     kmeans_cost,
@@ -30,6 +32,21 @@ Labels = NDArray[np.int32]
 Numbers = NDArray[Any]
 X, y, scores = np.eye(2), np.array([0, 1]), [0.1, 0.2]
 sex = pd.Series(["f", "m"])
+
+
+def cohorts() -> None:
+    """A cohort stands in place of the columns, and options stay."""
+    people = Cohort(y, y, sensitive_features=sex, y_score=scores)
+    assert_type(people.difference("selection_rate"), Estimate)
+    assert_type(people.where(sex="f"), Cohort)
+    assert_type(demographic_parity_difference(people), float)
+    assert_type(demographic_parity_difference(people, agg="mean", reference="overall"), float)
+    assert_type(wasserstein_gap(people, intersectional=False), float)
+    assert_type(fairness_report(people), Report)
+    disparity_test(people, "equalized_odds", max_disparity=0.1)
+    demographic_parity_difference(people, agg="most")  # type: ignore[call-overload]
+    demographic_parity_difference(people, sensitive_features=sex)  # type: ignore[call-overload]
+    demographic_parity_difference(y, y)  # type: ignore[call-overload]
 
 
 def columns_of_every_kind() -> None:
@@ -53,18 +70,18 @@ def columns_of_every_kind() -> None:
 
 def no_columns() -> None:
     """A number, a name or nothing is not a column."""
-    demographic_parity_difference(y, y, sensitive_features=3)  # type: ignore[arg-type]
-    demographic_parity_difference(y, y, sensitive_features="sex")  # type: ignore[arg-type]
-    demographic_parity_difference(y, y, sensitive_features=None)  # type: ignore[arg-type]
-    demographic_parity_difference(y, y, sensitive_features=sex, sample_weight=1.0)  # type: ignore[arg-type]
-    demographic_parity_difference(y, 1, sensitive_features=sex)  # type: ignore[arg-type]
+    demographic_parity_difference(y, y, sensitive_features=3)  # type: ignore[call-overload]
+    demographic_parity_difference(y, y, sensitive_features="sex")  # type: ignore[call-overload]
+    demographic_parity_difference(y, y, sensitive_features=None)  # type: ignore[call-overload]
+    demographic_parity_difference(y, y, sensitive_features=sex, sample_weight=1.0)  # type: ignore[call-overload]
+    demographic_parity_difference(y, 1, sensitive_features=sex)  # type: ignore[call-overload]
     kmeans_cost(3, y)  # type: ignore[arg-type]
     ConstrainedERMClassifier().fit(X, 3, sensitive_features=sex)  # type: ignore[arg-type]
 
 
 def unknown_options() -> None:
     """What is not among the choices of an option is refused."""
-    demographic_parity_difference(y, y, sensitive_features=sex, agg="sum")  # type: ignore[arg-type]
+    demographic_parity_difference(y, y, sensitive_features=sex, agg="sum")  # type: ignore[call-overload]
     ConstrainedERMClassifier(enforce="always")  # type: ignore[arg-type]
     ConstrainedERMRegressor(enforce="paper")  # type: ignore[arg-type]
     FairDecisionClassifier(group_aware="often")  # type: ignore[arg-type]

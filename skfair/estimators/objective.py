@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray, MatrixLike
 from skfair.enforcement.decisions.levels import shares_of
-from skfair.groups.rates import entries
+from skfair.groups.declared_rates import entries
 from skfair.utils.text import did_you_mean, listed, settings_repr
 from skfair.utils.validation import check_number
 

@@ -25,7 +25,7 @@ from skfair._typing import IntArray
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.foreign_tables import native_table, refuse_lazy_frame
 from skfair.utils.factorize import Factorized
-from skfair.utils.text import check_text, listed, plural
+from skfair.utils.text import check_text, listed, plural, spelled_alike
 from skfair.utils.warn import warn_user
 
 Columns: TypeAlias = list[tuple[str | None, Any]]
@@ -341,13 +341,7 @@ def _warn_spelling(levels: Iterable[object], name: str, role: Role) -> None:
 
     A column that was read in pieces may have the number 1 in one and the text "1" in another.
     """
-    alike: dict[str, list[object]] = {}
-    for level in levels:
-        is_whole = isinstance(level, float) and level.is_integer()
-        text = str(int(cast(float, level)) if is_whole else level).strip().casefold()
-        number = re.fullmatch(r"0*(\d+)(\.0*)?", text)  # "01", "1" and "1.0" are the same number
-        alike.setdefault(number[1] if number else text, []).append(level)
-    doubtful = [spellings for spellings in alike.values() if len(spellings) > 1]
+    doubtful = spelled_alike(levels)
     if doubtful:
         warn_user(
             f"{role.attribute} {name!r} has levels that differ only in case, spaces or type, "

@@ -1,352 +1,721 @@
-"""Who the rows of a metric are: groups, strata, weights and units, read once at each public call.
+"""A cohort: who the rows are and what was decided about them, said once.
 
-A :class:`Cohort` has the value of each row that is measured (its outcome, or its score), and its
-groups, stratum, weight and unit. Metrics, tests, reports and displays read their arguments only
-here, so that all code with a cohort sees rows of one kind:
+A :class:`Cohort` keeps the columns as they were given, and the tables that were read from them.
+Every function that compares groups makes one of its arguments in its first line
+(:func:`cohort_of`), or is given one: with :func:`takes_cohort` it takes a cohort in place of its
+columns. What follows is the same, so both calls have equal results. Functions that keep no tables
+are called with the columns of the cohort (:func:`spreads_cohort`).
 
-- Dask collections, and long arrays of few labels, become few rows with weights.
-- Rows whose groups are known by probability are repeated for each group that they may belong to.
-- Other rows in memory are unchanged.
+They get rows with one value each (:mod:`skfair.groups.measured_rows`): by :func:`outcome_rows`,
+:func:`score_rows`, or :func:`value_rows` for values of their own. Metrics and tests of labels need
+no rows, but an :func:`outcome_table`, which is read once for each way of counting.
 
-Metrics of labels call :meth:`Cohort.of_labels`, metrics of scores :meth:`Cohort.of_scores`, and
-others :meth:`Cohort.read`, which the first two also call. Metrics of labels then ask for
-:meth:`Cohort.table`. The others read ``values``, ``weights`` and ``groups`` themselves.
+``intersectional``, ``reference`` and ``agg`` are questions, not facts. They stay arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from numbers import Real
-from typing import Any, NamedTuple, Self, TypeAlias
+from functools import wraps
+from importlib import import_module
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeVar, cast, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.utils.validation import _num_samples
 
-from skfair._typing import ClassLabel, FloatArray, IntArray
-from skfair.groups.attributes import check_aligned, check_alignment, take_rows
-from skfair.groups.compared_groups import ComparedGroups
-from skfair.groups.counted_arrays import counted_rows
-from skfair.groups.distinct_rows import WeightedRows
-from skfair.groups.encoding import GroupEncoding, encode_groups, one_group
-from skfair.groups.labels import check_positive
-from skfair.groups.outcomes import Counted, outcomes_of, right_or_wrong
-from skfair.groups.probabilities import GroupProbabilities, check_length, whole_numbers
-from skfair.groups.row_units import RowUnits, read_units
-from skfair.groups.strata import Strata, read_strata
+from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, IntArray, MatrixLike
+from skfair.groups.attributes import check_aligned, read_columns, take_rows
+from skfair.groups.compared_groups import Reference
+from skfair.groups.declared_rates import RATES, is_f_score
+from skfair.groups.engine_tables import Kinds, read_kinds
+from skfair.groups.estimates import Estimate
+from skfair.groups.measured_rows import MeasuredRows
+from skfair.groups.outcomes import Counted
+from skfair.groups.row_units import unit_codes
 from skfair.groups.table import GroupTable
-from skfair.groups.weighted_rows import LazyRows
 from skfair.utils.dask_collections import is_lazy
-from skfair.utils.validation import check_scores, check_weights
+from skfair.utils.keywords import groups_by_name
+from skfair.utils.response import get_response, positive_class, response_method_of
+from skfair.utils.text import did_you_mean, listed, listed_in
 
-# Labels and scores by the name of the argument.
-Columns: TypeAlias = Mapping[str, Any]
-# The method of LazyRows that reduces Dask collections to few weighted rows.
-Summary: TypeAlias = Callable[[LazyRows], WeightedRows]
+if TYPE_CHECKING:
+    import pandas as pd
 
-
-class _Given(NamedTuple):
-    """The arguments of a metric, for the rows as passed or for few rows that replace them."""
-
-    columns: Columns
-    who: tuple[Any, Any, Any]  # sensitive features, control features and weights
-    units: Any
-    # If few rows stand for many, the number of rows that each stands for, and the sum of their
-    # squared weights; else None
-    counts: IntArray | None = None
-    squares: FloatArray | None = None
+# The columns that a cohort may have, in the order of its arguments.
+COLUMNS = (
+    *("y_true", "y_pred", "y_score", "sensitive_features", "before", "control_features"),
+    *("sample_weight", "units"),
+)
+# Without these a function would say something else, so it must take them or raise.
+_CHANGE_VALUES = ("control_features", "sample_weight")
 
 
-@dataclass(frozen=True, eq=False)
 class Cohort:
-    """Rows, what is measured of each, and who each is.
+    """Rows, said once: what is true, what was decided, and who each row is.
+
+    Metrics, reports, tests, audits, displays and monitors take a cohort in place of ``y_true`` and
+    all other columns: ``demographic_parity_difference(people)``, ``audit(people)``,
+    ``disparity_test(people, "equalized_odds_difference", max_disparity=0.05)``. Tables that were
+    counted once are kept, so a second question costs next to nothing.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,), default=None
+        True labels or numbers. They may be None if nothing is asked that needs them.
+    y_pred : array-like of shape (n_samples,), default=None
+        Predicted labels, decisions or numbers.
+    y_score : array-like of shape (n_samples,), default=None
+        Scores, such as probabilities of the positive class.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+        The group of each row. Each column is one sensitive attribute.
+    before : array-like of shape (n_samples,), default=None
+        Predictions of an earlier model for the same rows. Audits compare both.
+    control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+        An attribute that may legitimately explain a difference, such as the department. Groups are
+        then compared only within each of its levels.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows.
+    units : array-like of shape (n_samples,), default=None
+        Labels of rows that belong together, for example the person behind each visit.
+    pos_label : label, default=None
+        The class that counts as positive.
+
+    See Also
+    --------
+    skfair.metrics.group_report : Table with the rates of each group.
+    skfair.report.audit : Report with p-values that are corrected for all groups and metrics.
+
+    Notes
+    -----
+    A function that would have to ignore strata or weights of the cohort raises an error. Units
+    change how certain a value is, not the value, so functions that measure values only ignore them.
 
     Examples
     --------
-    >>> from skfair.groups.cohort import Cohort
-    >>> rows = Cohort.of_labels([1, 1, 0, 1], [0, 1, 1, 1], ["f", "f", "m", "m"])
-    >>> rows.table().compare("difference", ("selection_rate",))
+    >>> import skfair
+    >>> from skfair.metrics import demographic_parity_difference, disparity_test
+    >>> sex, invited = ["f", "m"] * 500, [1, 1, 1, 0] * 250
+    >>> people = skfair.Cohort(y_pred=invited, sensitive_features={"sex": sex})
+    >>> people
+    Cohort(1,000 rows; sex: f 500, m 500; has y_pred)
+    >>> demographic_parity_difference(people)
     0.5
-    >>> first, last = rows.take([0, 1]), rows.take([2, 3])
-    >>> added = first.table().weights + last.table().weights
-    >>> bool((added == rows.table().weights).all())
-    True
+    >>> gap = people.difference("selection_rate")
+    >>> low, high = gap.interval()
+    >>> round(low, 2), round(high, 2)
+    (0.45, 0.54)
     """
 
-    values: NDArray[Any]  # (n_rows,): the outcome of each row, or its score
-    groups: ComparedGroups  # the cell of each row, and which cells are compared
-    weights: FloatArray | None = None  # (n_rows,); None if each row counts once
-    units: RowUnits | None = None  # the unit of each row; None if no two rows share one
-    # If few rows stand for many, the number of rows that each stands for, and the sum of their
-    # squared weights; else None
-    counts: IntArray | None = None
-    squares: FloatArray | None = None
-    columns: Columns = field(default_factory=dict)  # the labels and scores of these rows, as given
-
-    @classmethod
-    def read(
-        cls,
-        # Computes the checked values from the columns, after few rows may have replaced many. It is
-        # called before the groups are read, which must then have as many rows
-        values_of: Callable[[Columns], NDArray[Any]],
-        columns: Columns,
-        sensitive_features: Any,
-        control_features: Any = None,
-        sample_weight: Any = None,
-        intersectional: bool = True,
+    def __init__(
+        self,
+        y_true: ColumnLike | None = None,
+        y_pred: ColumnLike | None = None,
         *,
-        units: Any = None,
-        # Names of the columns that are read from Dask collections, as labels or as numbers. Other
-        # columns are None then; in memory, they are only checked to be of the same rows
-        labels: Sequence[str] = (),
-        numbers: Sequence[str] = (),
-        summary: Summary = LazyRows.kinds,  # ignored for rows in memory
-        # Whether rows are read unchanged. Then few rows never replace many, and probabilities of
-        # groups raise
-        each_row: bool = False,
-        is_counted: bool = True,  # whether few rows may stand for long arrays of labels
-    ) -> Self:
-        """Read rows of any kind, or the few weighted rows that replace them."""
-        who = sensitive_features, control_features, sample_weight
-        given = _Given(columns, who, units)
-        if each_row:
-            pass  # the rows are not changed
-        elif isinstance(sensitive_features, GroupProbabilities):
-            given = _spread(given)
-        elif is_lazy(*(columns[name] for name in (*labels, *numbers)), *who):
-            given = _summed(given, labels, numbers, summary, intersectional)
-        elif is_counted and not numbers and units is None and who[1] is None and who[2] is None:
-            given = _counted(given, labels)
-        return cls._of(values_of(given.columns), given, intersectional)
-
-    @classmethod
-    def _of(cls, values: NDArray[Any], given: _Given, intersectional: bool = True) -> Self:
-        """Read the groups, strata, weights and units of rows that ``read`` has prepared."""
-        n_rows, (sensitive_features, control_features, sample_weight) = values.size, given.who
-        beside = {name: own for name, own in given.columns.items() if name != "y_true"}
-        for predictions in beside.values():
-            check_aligned(
-                y=given.columns.get("y_true"),
-                predictions=predictions,
-                sample_weight=sample_weight,
-                sensitive_features=sensitive_features,
-                control_features=control_features,
-            )
-        units = None if given.units is None else read_units(given.units, n_rows)
-        weights = None if sample_weight is None else check_weights(sample_weight, n_rows)
-        groups = sensitive_features
-        if not isinstance(groups, ComparedGroups):  # some callers have read the groups already
-            encoding = encode_groups(groups, n_samples=n_rows, intersectional=intersectional)
-            strata = None
-            if control_features is not None:
-                strata = read_strata(control_features, n_samples=n_rows)
-            groups = ComparedGroups.of(encoding, strata, weights, given.counts)
-        return cls(values, groups, weights, units, given.counts, given.squares, given.columns)
-
-    @classmethod
-    def of_labels(
-        cls,
-        y_true: Any,
-        y_pred: Any,
-        sensitive_features: Any,
-        control_features: Any = None,
-        sample_weight: Any = None,
-        intersectional: bool = True,
-        *,
-        counted: Counted = "classes",  # the labels that make the outcome, see outcomes.py
+        y_score: ColumnLike | None = None,
+        sensitive_features: ColumnsLike,
+        before: ColumnLike | None = None,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+        units: ColumnLike | None = None,
         pos_label: ClassLabel = None,
-        y_score: Any = None,
-        **options: Any,  # further arguments of ``read``
-    ) -> Self:
-        """Read labels; the values are outcomes 0 to 3, which ``table`` counts."""
-        ignores_true = counted == "predictions"
-        if y_true is None and not ignores_true:
-            raise ValueError("The metric needs y_true, got None. Pass one value per row.")
+    ) -> None:
+        self._set(locals())
+        given = {name: own for name in COLUMNS if (own := getattr(self, name)) is not None}
+        if given.keys() <= {"sensitive_features", *_CHANGE_VALUES, "units"}:
+            raise ValueError(
+                "Cohort has no labels and no scores. Pass y_true, y_pred, y_score or several of "
+                "them."
+            )
+        if sensitive_features is None:
+            raise ValueError(
+                "Cohort needs sensitive_features=, one value per row: the groups that are compared."
+            )
+        if not is_lazy(*given.values()):
+            check_aligned(**given)
+            sizes = {name: _n_rows(own) for name, own in given.items()}
+            if len(set(sizes.values())) > 1:
+                counted = listed_in([f"{name} {n:,}" for name, n in sizes.items()])
+                raise ValueError(
+                    f"The columns of a Cohort have different numbers of rows: {counted}."
+                )
 
-        def values_of(own: Columns) -> IntArray:
-            true, predicted = own["y_true"], own["y_pred"]
-            if counted == "equal":
-                return right_or_wrong(true, predicted, are_numbers=True)
-            if counted == "correct":
-                return right_or_wrong(true, predicted, pos_label)
-            return outcomes_of(None if ignores_true else true, predicted, pos_label)
+    def _set(self, given: Mapping[str, Any]) -> None:
+        columns = {name: given.get(name) for name in (*COLUMNS, "pos_label", "_kinds")}
+        vars(self).update(columns, _tables={})
 
-        columns = {"y_true": y_true, "y_pred": y_pred}
-        if y_score is not None:
-            columns["y_score"] = y_score
-        labels = ("y_pred",) if ignores_true else ("y_true", "y_pred")
-        who = sensitive_features, control_features, sample_weight, intersectional
-        return cls.read(values_of, columns, *who, labels=labels, **options)
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"A cohort does not change, because its tables are kept. Make another one with {name}=."
+        )
+
+    if TYPE_CHECKING:  # set by ``_set``
+        _tables: dict[Any, GroupTable]
+        _kinds: Kinds | None  # given if the columns are those of kinds of rows in an engine
+        y_true: ColumnLike | None
+        y_pred: ColumnLike | None
+        sensitive_features: ColumnsLike
+        y_score: ColumnLike | None
+        before: ColumnLike | None
+        control_features: ColumnsLike | None
+        sample_weight: ColumnLike | None
+        units: ColumnLike | None
+        pos_label: ClassLabel
 
     @classmethod
-    def of_scores(
+    def from_estimator(
         cls,
-        y_score: Any,
-        y_true: Any,
-        sensitive_features: Any,
-        control_features: Any = None,
-        sample_weight: Any = None,
-        intersectional: bool = True,
+        estimator: Any,
+        X: MatrixLike,
+        y: ColumnLike | None = None,
         *,
-        name: str = "y_score",  # the name of the scores in errors
-        threshold: Any = None,  # if it is a number and scores are put into bins, a bin ends here
-        **options: Any,  # further arguments of ``read``
+        sensitive_features: ColumnsLike,
+        before: ColumnLike | None = None,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+        units: ColumnLike | None = None,
+        pos_label: ClassLabel = None,
     ) -> Self:
-        """Read scores, which are the values; without strata, each group must have weight."""
+        """Make a cohort of the predictions of a fitted model.
 
-        def values_of(own: Columns) -> FloatArray:
-            return check_scores(own["y_score"], name)
+        Parameters
+        ----------
+        estimator : object
+            A fitted model. If its ``predict`` takes ``sensitive_features`` or
+            ``control_features``, they are passed to it.
+        X : array-like of shape (n_samples, n_features)
+            The rows for which the model predicts.
+        y : array-like of shape (n_samples,), default=None
+            True labels or numbers.
+        pos_label : label, default=None
+            The class that counts as positive. If None, the positive class of the model is used,
+            which is usually the second of its two classes.
 
-        def binned(rows: LazyRows) -> WeightedRows:
-            is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
-            return rows.binned("y_score", [float(threshold)] if is_number else [])
-
-        columns = {"y_true": y_true, "y_score": y_score}
-        who = sensitive_features, control_features, sample_weight, intersectional
-        options = {"numbers": ("y_score",), "summary": binned, **options}
-        return cls.read(values_of, columns, *who, **options).with_weight_in_groups()
-
-    def with_weight_in_groups(self) -> Self:
-        """Return the cohort; raise for a group without weight, unless there are strata."""
-        if self.weights is not None and self.groups.strata is None:
-            self.groups.cells.check_nonempty(sample_weight=self.weights)
-        return self
-
-    def with_scores(self, scores: Any) -> Self:
-        """Return the rows with these scores as their values."""
-        scores = check_scores(scores, "y_score", self.values.size)
-        return replace(self.with_weight_in_groups(), values=scores)
-
-    def positive(self, pos_label: ClassLabel) -> IntArray:
-        """Return which rows are of the positive class."""
-        return check_positive(self.columns["y_true"], "y_true", pos_label, self.values.size)
-
-    @property
-    def counts_each_once(self) -> bool:
-        """Whether each row, or each of the rows that it stands for, counts once."""
-        if self.weights is None or self.counts is None:
-            return self.weights is None
-        return np.array_equal(self.weights, self.counts)
-
-    def in_one(self) -> Self:
-        """Return the rows with all groups merged into one, within each stratum if there are any."""
-        groups, strata = self.groups, None
-        if groups.strata is not None:
-            strata = Strata(groups.stratum_of[groups.cells.codes[0]], groups.strata)
-        everybody = one_group(self.values.size)
-        return replace(self, groups=ComparedGroups.of(everybody, strata, self.weights, self.counts))
-
-    def take(self, rows: IntArray | Sequence[int]) -> Self:
-        """Return some rows. Cells keep their numbers, so the tables of parts add up.
-
-        A cell without any of these rows stays, with the count 0.
+        Returns
+        -------
+        people : Cohort
+            The cohort. ``y_score`` are the scores of the positive class, if the model has two
+            classes.
         """
-        rows, cells = np.asarray(rows), self.groups.cells
-        people = None if cells.people is None else cells.people[rows]
-        counts = None if self.counts is None else self.counts[rows]
-        left = GroupEncoding.of(cells.codes_if_known[:, rows], cells.levels)
-        n_people = people if counts is None else counts  # people that a row stands for
-        if n_people is not None:
-            by_attribute = [np.bincount(own, n_people, cells.n_groups) for own in left.codes]
-            sizes = np.sum(by_attribute, axis=0)
-            left = replace(left, counts=whole_numbers(sizes), people=people)
+        groups: dict[str, Any] = {
+            "sensitive_features": sensitive_features,
+            "control_features": control_features,
+        }
+        positive, y_score = positive_class(estimator, pos_label), None
+        if positive is not None:
+            method = _score_method(estimator)
+            if method is not None:
+                y_score = get_response(estimator, X, method, pos_label=positive, **groups)
+        return cls(
+            y,
+            get_response(estimator, X, "predict", **groups),
+            y_score=y_score,
+            before=before,
+            sample_weight=sample_weight,
+            units=units,
+            pos_label=positive,
+            **groups,
+        )
+
+    @classmethod
+    def from_table(
+        cls,
+        table: Any,
+        *,
+        y_true: str | None = None,
+        y_pred: str | None = None,
+        sensitive_features: str | Sequence[str],
+        before: str | None = None,
+        control_features: str | Sequence[str] | None = None,
+        sample_weight: str | None = None,
+        pos_label: ClassLabel = None,
+    ) -> Self:
+        """Count the rows of a table where it is, and make a cohort of the counts.
+
+        The table is grouped by its engine, such as DuckDB, Spark or a warehouse behind Ibis, and
+        only the counts of the combinations that occur travel. Metrics of labels, reports, tests,
+        bounds, estimates and audits of decisions have the same values as of the rows in memory.
+
+        Parameters
+        ----------
+        table : frame
+            A table of a library that narwhals knows: a DuckDB relation, a LazyFrame or DataFrame of
+            polars, a table of Spark, SQLFrame, Ibis, Dask, pyarrow or pandas.
+        y_true : str, default=None
+            Name of the column of true labels.
+        y_pred : str, default=None
+            Name of the column of predicted labels.
+        sensitive_features : str or list of str
+            Names of the columns that hold the groups.
+        before : str, default=None
+            Name of the column of the predictions of an earlier model.
+        control_features : str or list of str, default=None
+            Names of columns that may legitimately explain a difference.
+        sample_weight : str, default=None
+            Name of the column of weights.
+        pos_label : label, default=None
+            The class that counts as positive.
+
+        Returns
+        -------
+        people : Cohort
+            The cohort. Scores and units need rows in memory.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import skfair
+        >>> table = pd.DataFrame({"sex": ["f", "m"] * 500, "invited": [1, 1, 1, 0] * 250})
+        >>> people = skfair.Cohort.from_table(table, y_pred="invited", sensitive_features="sex")
+        >>> people
+        Cohort(1,000 rows of 3 kinds; sex: f 500, m 500; has y_pred)
+        >>> people.difference("selection_rate").value
+        0.5
+        """
+        names = {
+            "y_true": y_true,
+            "y_pred": y_pred,
+            "sensitive_features": sensitive_features,
+            "before": before,
+            "control_features": control_features,
+        }
         columns = {
-            name: own if own is None else take_rows(own, rows) for name, own in self.columns.items()
+            name: [own] if isinstance(own, str) else list(own)
+            for name, own in names.items()
+            if own is not None
         }
-        return replace(
-            self,
-            values=self.values[rows],
-            groups=replace(self.groups, cells=left),
-            weights=None if self.weights is None else self.weights[rows],
-            units=None if self.units is None else self.units.taken(rows),
-            counts=counts,
-            squares=None if self.squares is None else self.squares[rows],
-            columns=columns,
+        found, weights, kinds = read_kinds(table, columns, sample_weight)
+        people = cls(
+            sample_weight=weights,
+            pos_label=pos_label,
+            **{
+                name: found[own] if name.endswith("_features") else found[own[0]]
+                for name, own in columns.items()
+            },
         )
+        vars(people)["_kinds"] = kinds
+        return people
 
-    def table(self, *, squares: bool = True) -> GroupTable:
-        """Return the table of the outcomes of each cell; the values must be outcomes.
+    def difference(
+        self,
+        rate: str,
+        *more: str,
+        intersectional: bool = True,
+        reference: Reference = "pairwise",
+        method: str = "melded",
+    ) -> Estimate:
+        """Estimate the largest difference of a rate between groups.
 
-        If rows have weights, their squares are added up, too, unless ``squares`` is False: metrics
-        do not need them, but intervals do. If rows have units, the table has "products", see
-        :class:`~skfair.groups.table.GroupTable`.
+        Parameters
+        ----------
+        rate : str
+            The rate, such as "selection_rate", "true_positive_rate" or "f1_score".
+        *more : str
+            Further rates. The largest difference of any of them is estimated, so
+            ``difference("true_positive_rate", "false_positive_rate")`` is about equalized odds.
+        intersectional : bool, default=True
+            If True, groups are the intersections of all attributes. If False, groups are compared
+            within each attribute.
+        reference : {"pairwise", "overall"}, group or dict, default="pairwise"
+            The comparisons that are made, as in
+            :func:`~skfair.metrics.demographic_parity_difference`.
+        method : {"melded", "exact", "score"}, default="melded"
+            The test of two rates, as in :func:`~skfair.metrics.disparity_test`.
+
+        Returns
+        -------
+        gap : Estimate
+            The estimate, with ``value``, ``interval()``, ``p_value(limit)``, ``upper_bound()`` and
+            ``frame()``.
         """
-        cells, outcomes, weights = self.groups.cells, self.values, self.weights
-        people = cells.people
-        by_outcome = {"weights": people if weights is None else weights}
-        if weights is not None and squares:
-            squared = weights**2 if self.squares is None else self.squares
-            # A row in a group with probability p has the weight w p. It counts there as p people of
-            # weight w, whose squares add up to p w^2 = (w p)^2 / p.
-            by_outcome["squares"] = squared if people is None else squared / people
-        sums: dict[str, FloatArray] = {
-            name: cells.cross_counts(outcomes, 4, own).reshape(-1, 2, 2)
-            for name, own in by_outcome.items()
-        }
-        if self.units is None:
-            return GroupTable.of_groups(self.groups, sums)
-        each = np.ones(outcomes.size) if weights is None else weights
-        added = np.where(outcomes == np.arange(4)[:, None], each, 0.0)  # (4, n_rows)
-        parts = self.units.parts(cells.codes, cells.n_groups)
-        unit_sums = weighed = parts.sums(added)
-        if people is not None:  # squares are divided by p, as above
-            weighed = parts.sums(added / np.sqrt(people))
-        products = np.moveaxis(parts.squares(weighed, cells.n_groups), -1, 0)
-        sums["products"] = products.reshape(-1, 4, 2, 2)
-        return replace(GroupTable.of_groups(self.groups, sums, units=parts), unit_sums=unit_sums)
+        return self._estimate("difference", (rate, *more), reference, intersectional, method)
+
+    def ratio(
+        self,
+        rate: str,
+        *more: str,
+        intersectional: bool = True,
+        reference: Reference = "pairwise",
+        method: str = "melded",
+    ) -> Estimate:
+        """Estimate the smallest ratio of a rate between groups.
+
+        Parameters
+        ----------
+        rate : str
+            The rate, such as "selection_rate", "true_positive_rate" or "f1_score".
+        *more : str
+            Further rates. The smallest ratio of any of them is estimated.
+        intersectional : bool, default=True
+            If True, groups are the intersections of all attributes. If False, groups are compared
+            within each attribute.
+        reference : {"pairwise", "overall"}, group or dict, default="pairwise"
+            The comparisons that are made, as in
+            :func:`~skfair.metrics.demographic_parity_ratio`.
+        method : {"melded", "exact", "score"}, default="melded"
+            The test of two rates, as in :func:`~skfair.metrics.disparity_test`.
+
+        Returns
+        -------
+        gap : Estimate
+            The estimate of the ratio. Limits are smallest ratios.
+        """
+        return self._estimate("ratio", (rate, *more), reference, intersectional, method)
+
+    def _estimate(
+        self,
+        kind: Literal["difference", "ratio"],
+        rates: tuple[str, ...],
+        reference: Reference,
+        intersectional: bool,
+        method: str,
+    ) -> Estimate:
+        for name in rates:
+            if name not in RATES and not is_f_score(name):
+                raise ValueError(
+                    f"There is no rate {name!r}.{did_you_mean(name, RATES)} Choose from "
+                    f"{listed(RATES)} or an F score such as 'f1_score'."
+                )
+            if name == "error_ratio":
+                raise ValueError(
+                    "error_ratio has no interval, because it is no share of rows. Call "
+                    "treatment_equality_difference, or name a rate."
+                )
+        counted: Counted = "classes"
+        if set(rates) == {"selection_rate"}:
+            counted = "predictions"
+        elif set(rates) == {"accuracy"}:
+            counted = "correct"
+        table = outcome_table(self, counted, intersectional)
+        return Estimate.of(table, kind, rates, reference, method)
+
+    def rates(self, **options: Any) -> pd.DataFrame:
+        """List the rates of each group.
+
+        Parameters
+        ----------
+        **options
+            Options of :func:`skfair.metrics.group_report`, such as ``metrics``, ``reference`` and
+            ``confidence``.
+
+        Returns
+        -------
+        report : Report
+            The result of :func:`skfair.metrics.group_report`.
+        """
+        # Metrics are a layer above, which reads cohorts. So the name is looked up when it is used.
+        group_report = import_module("skfair.metrics").group_report
+        report: pd.DataFrame = group_report(self, **options)
+        return report
+
+    def where(self, **levels: Any) -> Cohort:
+        """Return the rows with some levels of sensitive or control features.
+
+        Parameters
+        ----------
+        **levels
+            For an attribute its level, or a list of levels: ``where(sex="f", region=["n", "w"])``.
+
+        Returns
+        -------
+        people : Cohort
+            A cohort of these rows.
+        """
+        columns = {str(name): own for name, own in self._attributes() if name is not None}
+        kept = np.ones(_n_rows(self.sensitive_features), bool)
+        for name, wanted in levels.items():
+            if name not in columns:
+                known = f"The attributes are {listed(columns)}."
+                if not columns:
+                    known = "Its columns have no names: pass a DataFrame or a dict of columns."
+                hint = did_you_mean(name, columns)
+                raise ValueError(f"The cohort has no attribute {name!r}.{hint} {known}")
+            values = np.asarray(columns[name], dtype=object)
+            several = wanted if isinstance(wanted, list | tuple | set) else [wanted]
+            found = [values == level for level in several]
+            for level, own in zip(several, found, strict=True):
+                if not np.any(own):
+                    known_levels = list(dict.fromkeys(values.tolist()))
+                    raise ValueError(
+                        f"No row has {name}={level!r}.{did_you_mean(level, known_levels)} Its "
+                        f"levels are {listed(known_levels)}."
+                    )
+            kept &= np.any(found, axis=0)
+        if not kept.any():
+            raise ValueError(f"No row has all of {levels!r}.")
+        return self._take(np.flatnonzero(kept))
+
+    def _take(self, rows: IntArray) -> Cohort:
+        own = {name: getattr(self, name) for name in COLUMNS}
+        given = {name: column for name, column in own.items() if column is not None}
+        kinds = None if self._kinds is None else self._kinds.taken(rows)
+        taken = {name: take_rows(own, rows) for name, own in given.items()}
+        return with_columns(self, **taken, _kinds=kinds)
+
+    def _attributes(self) -> list[tuple[Any, Any]]:
+        if is_lazy(*(getattr(self, name) for name in COLUMNS)):
+            raise TypeError("Rows of Dask collections are not picked. compute() them.")
+        columns = list(read_columns(self.sensitive_features))
+        if self.control_features is not None:
+            columns += read_columns(self.control_features)
+        return columns
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        if self._kinds is not None:
+            return int(self._kinds.counts.sum())
+        return _n_rows(next(own for name in COLUMNS if (own := getattr(self, name)) is not None))
+
+    def __repr__(self) -> str:
+        has = [name for name in COLUMNS if getattr(self, name) is not None]
+        if self._kinds is not None and not self._kinds.weight:
+            has.remove("sample_weight")
+        beside = ", ".join(name for name in has if name != "sensitive_features")
+        if is_lazy(*(getattr(self, name) for name in has)):
+            return f"Cohort(Dask collections; has {beside})"
+        if hasattr(self.sensitive_features, "spread"):
+            return f"Cohort({len(self):,} rows; groups by probability; has {beside})"
+        n_units = None
+        if self.units is not None:
+            n_units = len(unit_codes(self.units, len(self)).levels)
+        people = "" if n_units is None else f" of {n_units:,} units"
+        counts = None
+        if self._kinds is not None:
+            counts = self._kinds.counts
+            people = f" of {counts.size:,} kinds"
+        groups = [
+            f"{'groups' if name is None else name}: {_sizes(values, counts)}"
+            for name, values in read_columns(self.sensitive_features)
+        ]
+        return f"Cohort({len(self):,} rows{people}; {'; '.join(groups)}; has {beside})"
 
 
-def _spread(given: _Given) -> _Given:
-    """Return each row once for each group that it may belong to, if these are probabilities."""
-    table, control_features, sample_weight = given.who
-    every = *given.columns.values(), given.units, control_features, sample_weight
-    if is_lazy(*every):
+def cohort_of(y_true: Any = None, y_pred: Any = None, **columns: Any) -> Cohort:
+    """Return the cohort of the arguments of a function, which checks them when it reads them.
+
+    If one of the arguments is a cohort, it is returned itself.
+    """
+    columns |= {"y_true": y_true, "y_pred": y_pred}
+    for own in columns.values():
+        if isinstance(own, Cohort):
+            return own
+    people = Cohort.__new__(Cohort)
+    people._set(columns)
+    return people
+
+
+def kinds_of(people: Cohort) -> Kinds | None:
+    """Return what the rows of a cohort stand for if they are kinds of a table in an engine."""
+    return people._kinds
+
+
+def with_columns(people: Cohort, **columns: Any) -> Cohort:
+    """Return a cohort with some other columns."""
+    known = {name: getattr(people, name) for name in (*COLUMNS, "pos_label", "_kinds")}
+    return cohort_of(**known | columns)
+
+
+def value_rows(
+    people: Cohort,
+    # Computes the values from the columns, see ``MeasuredRows.read``, which takes the options
+    values_of: Callable[[Mapping[str, Any]], Any],
+    columns: Sequence[str],
+    intersectional: bool = True,
+    **options: Any,
+) -> MeasuredRows:
+    """Return rows with a value of one's own."""
+    own = {name: getattr(people, name) for name in columns}
+    refuse_kinds(people)
+    return MeasuredRows.read(values_of, own, *_who(people, intersectional), **options)
+
+
+def refuse_kinds(people: Cohort) -> None:
+    """Raise if the rows of a cohort were counted in an engine, for what needs single rows."""
+    if people._kinds is not None:
         raise TypeError(
-            "GroupProbabilities are read with rows in memory. compute() the Dask collections."
+            "Single rows are measured here, and the table was counted in its engine. Pass the "
+            "rows, as in Cohort(...)."
         )
-    for column in every:
-        check_alignment(table, column)
-        if hasattr(column, "__len__") and not isinstance(column, str | dict):
-            check_length(table, len(column))
-    owners, weights, encoding = table.spread(check_weights(sample_weight, len(table)))
-    is_plain = sample_weight is None and owners.size == len(table)
-
-    def taken(column: Any) -> Any:
-        return None if column is None else take_rows(column, owners)
-
-    columns = {name: taken(column) for name, column in given.columns.items()}
-    who = encoding, taken(control_features), None if is_plain else weights
-    return _Given(columns, who, taken(given.units))
 
 
-def _summed(
-    given: _Given,
-    labels: Sequence[str],
-    numbers: Sequence[str],
-    summary: Summary,
-    intersectional: bool,
-) -> _Given:
-    """Return the few weighted rows that replace those of Dask collections, see ``Cohort.read``."""
-    if given.units is not None:
-        raise TypeError(
-            "units= says which rows in memory belong together, and these rows are in Dask "
-            "collections. compute() them."
-        )
-    of_labels = {name: given.columns[name] for name in labels}
-    of_numbers = {name: given.columns[name] for name in numbers}
-    few = summary(LazyRows(of_labels, of_numbers, *given.who, intersectional))
-    columns = dict.fromkeys(given.columns) | few.columns
-    who = few.groups, few.control_features, few.weights
-    return _Given(columns, who, None, few.counts, few.squares)
+def outcome_rows(
+    people: Cohort, counted: Counted = "classes", intersectional: bool = True, **options: Any
+) -> MeasuredRows:
+    """Return rows with their outcomes, see ``MeasuredRows.of_labels``."""
+    options |= {"counted": counted, "pos_label": people.pos_label, "kinds": people._kinds}
+    who = _who(people, intersectional)
+    return MeasuredRows.of_labels(people.y_true, people.y_pred, *who, **options)
 
 
-def _counted(given: _Given, labels: Sequence[str]) -> _Given:
-    """Return the distinct rows of long arrays of few labels; other rows unchanged."""
-    present = {name: given.columns[name] for name in labels if given.columns[name] is not None}
-    found = counted_rows(present, given.who[0])
-    if found is None:
-        return given
-    few, groups, counts = found
-    weights = counts.astype(np.float64)
-    columns = dict.fromkeys(given.columns) | few
-    return _Given(columns, (groups, None, weights), None, counts, weights)
+def score_rows(people: Cohort, intersectional: bool = True, **options: Any) -> MeasuredRows:
+    """Return rows with their scores, see ``MeasuredRows.of_scores``."""
+    if people.y_score is None:
+        raise ValueError("y_score is None, and scores are compared. Pass one value per row.")
+    who = _who(people, intersectional)
+    return MeasuredRows.of_scores(people.y_score, people.y_true, *who, **options)
+
+
+def _who(people: Cohort, intersectional: bool) -> tuple[Any, Any, Any, bool]:
+    return (
+        people.sensitive_features,
+        people.control_features,
+        people.sample_weight,
+        intersectional,
+    )
+
+
+def outcome_table(
+    people: Cohort,
+    counted: Counted = "classes",
+    intersectional: bool = True,
+    *,
+    certain: bool = True,
+) -> GroupTable:
+    """Return the table of outcomes, which is read once for each way of counting.
+
+    If ``certain`` is False, only values are asked for, which need no squares and no units.
+    """
+    key, tables = (counted, intersectional), people._tables
+    known = tables.get((*key, True), tables.get((*key, certain)))
+    if known is None:
+        units = people.units if certain else None
+        rows = outcome_rows(people, counted, intersectional, units=units)
+        known = tables[(*key, certain)] = rows.table(squares=certain)
+    return known
+
+
+def _n_rows(column: Any) -> int:
+    """Return the number of rows of a column or a table; a dict has columns as its values."""
+    if isinstance(column, Mapping):
+        column = next(iter(column.values()), [])
+    return int(_num_samples(column))
+
+
+def _score_method(estimator: Any) -> str | None:
+    try:
+        return response_method_of(estimator, ("predict_proba", "decision_function"))
+    except AttributeError:
+        return None
+
+
+# As many levels of an attribute are listed with their sizes
+_LISTED = 5
+
+
+def _sizes(values: Any, n_rows: IntArray | None = None) -> str:
+    """Count the rows of each level of a column, the largest first if they are many."""
+    from skfair.utils.factorize import factorize
+
+    codes, levels = factorize(np.asarray(values, dtype=object))
+    each = np.ones(codes.size, np.int64) if n_rows is None else n_rows
+    counts = np.bincount(codes[codes >= 0], each[codes >= 0], len(levels)).astype(np.int64)
+    order = np.argsort(-counts, kind="stable") if len(levels) > _LISTED else range(len(levels))
+    texts = [f"{levels[i]} {counts[i]:,}" for i in list(order)[:_LISTED]]
+    more = len(levels) - len(texts)
+    texts += [f"{more} more groups"] if more else []
+    n_missing = int(each[codes < 0].sum())
+    return ", ".join(texts) + (f", {n_missing:,} rows missing" if n_missing else "")
+
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class SaidOnce(Protocol[P, Result_co]):
+    """A function that takes a cohort in place of its columns, or the columns themselves."""
+
+    __name__: str
+
+    @overload
+    def __call__(self, people: Cohort, /, *questions: Any, **options: Any) -> Result_co: ...
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result_co: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Measure the rows."""
+
+
+def takes_cohort(function: Callable[P, Result]) -> SaidOnce[P, Result]:
+    """Decorate a function of columns: it also takes a :class:`Cohort` in their place.
+
+    The cohort stands before or after a metric that is asked for, in place of the first column. The
+    function makes a cohort of its arguments by :func:`cohort_of` and reads all columns from there.
+    """
+    return cast(SaidOnce[P, Result], _taking(function, lambda people, first: {first: people}))
+
+
+def spreads_cohort(function: Callable[P, Result]) -> SaidOnce[P, Result]:
+    """Decorate a function in the same way, which is then called with the columns of the cohort."""
+    parameters = signature(function).parameters
+
+    def columns_of(people: Cohort, _: str) -> dict[str, Any]:
+        refuse_kinds(people)
+        return columns_for(people, parameters)
+
+    return cast(SaidOnce[P, Result], _taking(function, columns_of))
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def method_takes_cohort(function: Method) -> Method:
+    """Decorate a method as ``takes_cohort`` does a function."""
+    return cast(Method, takes_cohort(function))
+
+
+def method_spreads_cohort(function: Method) -> Method:
+    """Decorate a method as ``spreads_cohort`` does a function."""
+    return cast(Method, spreads_cohort(function))
+
+
+def columns_for(people: Cohort, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a cohort that a function has parameters for."""
+    known = {name: getattr(people, name) for name in (*COLUMNS, "pos_label")}
+    return {name: own for name, own in known.items() if name in parameters}
+
+
+def check_facts(name: str, people: Cohort, parameters: Mapping[str, Any]) -> None:
+    """Raise if a function would ignore strata or weights of a cohort, without which it errs."""
+    for column in _CHANGE_VALUES:
+        if getattr(people, column) is not None and column not in parameters:
+            raise TypeError(
+                f"{name}() knows no {column}, which the cohort has, so its value would be another "
+                "one. Make a cohort without it."
+            )
+
+
+def _taking(
+    function: Callable[..., Any],
+    columns_of: Callable[[Cohort, str], dict[str, Any]],  # by the name of the first column
+) -> Callable[..., Any]:
+    by_columns, name = groups_by_name(function), function.__name__
+    parameters = signature(function).parameters
+    first = next((own for own in parameters if own in COLUMNS), "")
+    at_most = list(parameters).index(first)  # positional arguments beside the cohort
+    required = [
+        own for own in COLUMNS if own in parameters and parameters[own].default is Parameter.empty
+    ]
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        at = next((i for i, value in enumerate(args) if isinstance(value, Cohort)), None)
+        if at is None:
+            return by_columns(*args, **kwargs)
+        people, others = args[at], args[:at] + args[at + 1 :]
+        if len(others) > at_most:
+            raise TypeError(
+                f"{name}() got a cohort and {others[-1]!r:.50} without a name. The cohort has all "
+                "columns, so pass options by name."
+            )
+        for column in (*COLUMNS, "pos_label"):
+            if column in kwargs:
+                raise TypeError(
+                    f"{name}() got {column}= beside a cohort. Make the cohort with {column}=."
+                )
+        if "params" not in parameters:  # noise_floor passes them on to its metric
+            check_facts(name, people, parameters)
+        return function(*others, **dict.fromkeys(required) | columns_of(people, first) | kwargs)
+
+    return called

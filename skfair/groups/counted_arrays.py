@@ -1,9 +1,10 @@
 """Long arrays of few labels in memory: their distinct rows, and the number of each.
 
-:meth:`skfair.groups.cohort.Cohort.read` tries this for metrics of labels without weights, units and
-strata. A metric depends only on how often each combination of labels and group occurs. If there are
-few combinations, one pass of threads counts them in a table, and the metric reads a row with a
-weight for each combination. :mod:`skfair.groups.weighted_rows` does the same for Dask collections.
+:meth:`skfair.groups.measured_rows.MeasuredRows.read` tries this for metrics of labels without
+weights, units and strata. A metric depends only on how often each combination of labels and group
+occurs. If there are few combinations, one pass of threads counts them in a table, and the metric
+reads a row with a weight for each combination. :mod:`skfair.groups.weighted_rows` does the same for
+Dask collections.
 """
 
 from __future__ import annotations

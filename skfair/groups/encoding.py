@@ -295,6 +295,7 @@ def encode_groups(
         check_levels(attribute, name, values, role, unknown)
     if len(factorized) > 1 and intersectional:
         return _encode_intersections(names, factorized, role)
+    _warn_of_indicators(names, factorized, role)
     sizes = [len(attribute.levels) for attribute in factorized]
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     levels = tuple(attribute.levels for attribute in factorized)
@@ -317,6 +318,29 @@ def encode_groups(
     ).astype(np.int64)
     known = GroupLevels(names, levels, None, group_names, offsets, role.argument)
     return GroupEncoding(codes, known, counts)
+
+
+def _warn_of_indicators(names: tuple[str, ...], factorized: list[Factorized], role: Role) -> None:
+    """Warn of columns of 0 and 1 of which each row has a single 1: one attribute in many columns.
+
+    Groups are then compared with everybody else, column by column, and never with each other.
+    """
+    n_rows = factorized[0].codes.size
+    if len(factorized) < 3 or n_rows < 2 * len(factorized):
+        return
+    total = np.zeros(n_rows, np.int64)
+    for attribute in factorized:
+        if set(attribute.levels) != {0, 1}:  # also True and False
+            return
+        is_one = np.array([level == 1 for level in attribute.levels], np.int64)
+        total += is_one[attribute.codes]
+    if (total == 1).all():
+        warn_user(
+            f"{role.argument} has {len(names)} columns of 0 and 1 ({listed(names)}), and each row "
+            "has a single 1: this is one attribute in several columns. Groups are compared with "
+            "everybody else in each of them, and not with each other. Pass one column with the "
+            "name of the group of each row, such as table.idxmax(axis=1)."
+        )
 
 
 def _named_missing(attribute: Factorized, level: str) -> Factorized:

@@ -15,25 +15,26 @@ more" and of "D is t or less".
   The lower end is the largest lower end of a pair at the level that this correction leaves.
 
 ``interval(c)`` has the error (1 - c) / 2 on each side, and ``upper_bound(c)`` has 1 - c. Neither
-simulates, so there is no seed. Reports and tests (``metrics/reports.py``, ``metrics/evidence.py``)
-call them.
+simulates, so there is no seed. Only ``draws`` does. Reports and tests (``metrics/reports.py``,
+``metrics/evidence.py``) make estimates, and users get them of ``skfair.Cohort``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import special
 from scipy.optimize import brentq
 
-from skfair._typing import FloatArray
+from skfair._typing import FloatArray, Seed
 from skfair.groups.compared_groups import ComparedGroups, Reference, is_group, ratios
 from skfair.groups.compared_rates import Pairs, pairs_of
+from skfair.groups.declared_rates import rate_named, spoken_rate
 from skfair.groups.rates import CellMeans
 from skfair.groups.table import GroupTable
 from skfair.groups.two_rates import smallest_limit
@@ -51,9 +52,31 @@ _RARE = 1e-9
 _PRECISE = 1e-7
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Estimate:
-    """How far apart the rates of groups are in the population."""
+    """How far apart the rates of groups are in the population.
+
+    :meth:`skfair.Cohort.difference` and :meth:`skfair.Cohort.ratio` make it. Printing it shows the
+    worst pair of groups, its interval, and the p-value of the hypothesis that no groups differ.
+
+    Attributes
+    ----------
+    value : float
+        The disparity of the sample: the largest difference, or the smallest ratio. It is NaN if a
+        rate is undefined. With a reference group and a single pair, differences are signed.
+    pairs : Pairs
+        The comparisons, which :meth:`frame` lists.
+
+    Examples
+    --------
+    >>> import skfair
+    >>> sex, invited = ["f", "m"] * 500, [1, 1, 1, 0] * 250
+    >>> gap = skfair.Cohort(y_pred=invited, sensitive_features=sex).difference("selection_rate")
+    >>> gap
+    selection rate: 100.0% (f) against 50.0% (m): a difference of 50.0 points [45.3, 54.5], p < .001
+    >>> gap.p_value(0.6) < 0.05 < gap.p_value(0.53)  # is it below a limit?
+    True
+    """
 
     means: tuple[CellMeans, ...]  # each is a share of every cell
     rates: tuple[str, ...]  # the names of the shares
@@ -64,6 +87,7 @@ class Estimate:
     # Whether pairs with an undefined share are left out. If not, nothing is known of the largest
     # disparity if there is one
     only_known: bool = False
+    table: GroupTable | None = None  # the outcomes from which the shares are, for ``draws``
 
     @classmethod
     def of(
@@ -76,7 +100,7 @@ class Estimate:
     ) -> Estimate:
         """Estimate from a table of outcomes."""
         means = tuple(table.means(rate) for rate in rates)
-        return cls(means, rates, table.groups, kind, reference, method)
+        return cls(means, rates, table.groups, kind, reference, method, table=table)
 
     @property
     def is_ratio(self) -> bool:
@@ -113,8 +137,18 @@ class Estimate:
     def p_value(self, limit: float, shows: Literal["below", "above"] = "below") -> float:
         """Return the p-value of the hypothesis that the data are to reject.
 
-        With ``shows="below"`` it is "the disparity reaches the limit", with "above" it is "the
-        disparity is at most the limit". The limit on a ratio is a ratio.
+        Parameters
+        ----------
+        limit : float
+            The limit on the difference, or on the ratio.
+        shows : {"below", "above"}, default="below"
+            With "below" the hypothesis is "the disparity reaches the limit", so a small p-value
+            shows that the limit is kept. With "above" it is "the disparity is at most the limit".
+
+        Returns
+        -------
+        p : float
+            The p-value.
         """
         pairs, how = self.pairs, (self.method, self.is_ratio)
         if not pairs.share.size:
@@ -133,7 +167,15 @@ class Estimate:
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return the interval of the value, with the error (1 - confidence) / 2 on each side.
 
-        It is NaN if nothing is compared.
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            Confidence level of the interval.
+
+        Returns
+        -------
+        low, high : float
+            The ends, which are NaN if nothing is compared.
         """
         return intervals([self], confidence)[0]
 
@@ -161,13 +203,36 @@ class Estimate:
         return (-largest, -smallest) if self.value < 0 else (smallest, largest)
 
     def upper_bound(self, confidence: float = 0.95) -> float:
-        """Return the smallest limit on the disparity (1 minus a ratio) that the data show."""
+        """Return the smallest limit on the disparity (1 minus a ratio) that the data show.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            Confidence of the bound.
+
+        Returns
+        -------
+        bound : float
+            The bound, as of :func:`~skfair.metrics.disparity_upper_bound`.
+        """
         return smallest_limit(
             lambda apart: self.p_value(1 - apart if self.is_ratio else apart), 1 - confidence
         )
 
     def frame(self, confidence: float = 0.95) -> pd.DataFrame:
-        """Return a row for each pair, with its own interval and the one of all pairs together."""
+        """Return a row for each pair, with its own interval and the one of all pairs together.
+
+        Parameters
+        ----------
+        confidence : float, default=0.95
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        pairs : DataFrame
+            The rates of both groups, their difference or disparity, and both intervals. All
+            simultaneous ones together hold with the given confidence.
+        """
         import pandas as pd
 
         alpha, how = 0.5 - confidence / 2, (self.method, self.is_ratio)
@@ -176,6 +241,58 @@ class Estimate:
         together = self.pairs.ends(*how, _level_of_pair(self._families, alpha))
         columns["low_simultaneous"], columns["high_simultaneous"] = together
         return pd.DataFrame(columns)
+
+    def draws(self, n_draws: int = 1000, random_state: Seed = 0) -> FloatArray:
+        """Draw the value of samples like this one, by the bootstrap.
+
+        Parameters
+        ----------
+        n_draws : int, default=1000
+            Number of resamples of the rows, or of the units.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the resamples.
+
+        Returns
+        -------
+        values : ndarray of shape (n_draws,)
+            The value of each resample, NaN if it is undefined. A resample adds its own noise, so
+            the largest of several gaps is usually too large. Intervals are not made of them.
+        """
+        if self.table is None:
+            raise TypeError("draws needs a table of outcomes, and this estimate has none.")
+        drawn = self.table.resampled(n_draws, random_state).swapaxes(0, 1)
+        tables = (replace(self.table, sums={"weights": own}) for own in drawn)
+        how: Any = self.kind, self.rates, self.reference, "worst", np.nan
+        return np.array([table.compare(*how) for table in tables])
+
+    def __repr__(self) -> str:
+        pairs = self.pairs
+        if not pairs.share.size:
+            return "nothing to compare"
+        if np.isnan(self.value):
+            return f"{spoken_rate(self.rates[0])}: undefined in a group, so no value is known"
+        at = int(pairs.disparities(self.is_ratio).argmax())
+        rate, is_percent = str(pairs.rate[at]), rate_named(str(pairs.rate[at])).is_mean
+        sides = zip(pairs.rates(), (pairs.first, pairs.second), strict=True)
+        first, second = (
+            f"{f'{100 * r[at]:.1f}%' if is_percent else f'{r[at]:.3f}'} ({names[at]})"
+            for r, names in sides
+        )
+        is_points = is_percent and not self.is_ratio
+        value, low, high = (
+            f"{100 * x:.1f}" if is_points else f"{x:.3f}" for x in (self.value, *self.interval())
+        )
+        shown = f"{value}{' points' * is_points} [{low}, {high}]"
+        return (
+            f"{spoken_rate(rate)}: {first} against {second}: a {self.kind} of {shown}, "
+            f"{_p_text(self._p_of_none())}"
+        )
+
+    def _p_of_none(self) -> float:
+        """Return the p-value of "no groups differ". Below .05 the interval excludes parity."""
+        parity = float(self.is_ratio)
+        p = self.p_value(parity, "above")
+        return min(2 * (min(p, self.p_value(parity)) if self.is_signed else p), 1.0)
 
     @property
     def _families(self) -> tuple[tuple[int, int], ...]:
@@ -241,6 +358,10 @@ def _extreme_ends(searches: list[_Search], method: str, is_ratio: bool) -> list[
                 still.append(i)
         going = still
     return ends
+
+
+def _p_text(p_value: float) -> str:
+    return "p < .001" if p_value < 0.001 else f"p = {p_value:.3f}".replace("0.", ".")
 
 
 def _joined(parts: Sequence[Pairs]) -> Pairs:

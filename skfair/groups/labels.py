@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 
-from skfair._typing import ClassLabel, IntArray
+from skfair._typing import ClassLabel, FloatArray, IntArray
 from skfair.utils.factorize import Factorized
-from skfair.utils.text import did_you_mean, listed
+from skfair.utils.text import did_you_mean, listed, spelled_alike
 from skfair.utils.validation import check_labels, one_dimensional
 from skfair.utils.warn import warn_user
 
@@ -38,6 +39,8 @@ MOST_CLASSES = 30
 # estimators, audits and monitors follow this rule. Other labels, such as 1 and 2 or text, need a
 # pos_label.
 CLEAR_LABELS = ({0, 1}, {-1, 1})
+# Among fewer rows scores and decisions may disagree by chance
+_MANY = 50
 
 
 def kind_of(
@@ -93,6 +96,50 @@ def kind_of(
                 "are classes."
             )
     return "classes"
+
+
+def warn_of_spelling(*columns: Sequence[Any]) -> None:
+    """Warn if labels, of one column or of several, differ only in case, spaces or type."""
+    levels = list(dict.fromkeys(chain.from_iterable(columns)))
+    if not any(isinstance(level, str) for level in levels):
+        return
+    doubtful = spelled_alike(levels)
+    if doubtful:
+        warn_user(
+            "Labels differ only in case, spaces or type, "
+            f"{' and '.join(map(listed, doubtful[:3]))}. Each counts as a label of its own. If "
+            "they are the same, give them one spelling and type."
+        )
+
+
+def warn_of_opposite(predicted: IntArray, scores: FloatArray) -> None:
+    """Warn if rows that are predicted positive (1, others 0) have much smaller scores."""
+    n_positive = int(predicted.sum())
+    if predicted.size < _MANY or not 0 < n_positive < predicted.size:
+        return
+    means = np.bincount(predicted, scores, 2) / (predicted.size - n_positive, n_positive)
+    with np.errstate(over="ignore"):
+        spread = np.std(scores)
+    if means[1] - means[0] < -spread:
+        warn_user(
+            f"y_score is smaller for rows that are predicted positive (mean {means[1]:.3g}) than "
+            f"for the others ({means[0]:.3g}). Is it the score of the other class? Pass the one of "
+            "the positive class, such as predict_proba(X)[:, 1]."
+        )
+
+
+def warn_of_threshold(scores: FloatArray, threshold: float) -> None:
+    """Warn if all scores are on one side of a threshold, as those in another unit are."""
+    if not scores.size:
+        return
+    low, high = float(scores.min()), float(scores.max())
+    if low < high and not low <= threshold < high:
+        side = "above" if low > threshold else "at or below"
+        warn_user(
+            f"All scores are {side} threshold={threshold:g}: they lie between {low:.4g} and "
+            f"{high:.4g}, so every row gets the same decision. Pass a threshold in the unit of the "
+            "scores, such as 0.5 for probabilities and 0 for decision_function."
+        )
 
 
 def are_whole(levels: Sequence[Any]) -> bool:

@@ -2,7 +2,8 @@
 
 An *outcome* is twice the true class plus the predicted class: 0 true negative, 1 false positive, 2
 false negative, 3 true positive. A table of rows by outcome gives every rate.
-``Cohort.of_labels`` calls :func:`outcomes_of`, or :func:`right_or_wrong` for metrics of accuracy.
+``MeasuredRows.of_labels`` calls :func:`outcomes_of`, or :func:`right_or_wrong` for metrics of
+accuracy.
 
 Labels are *selective* if the decision decides whether the outcome becomes known: nobody knows
 whether a loan that was refused would have been repaid. Missing outcomes are then no rows to drop.
@@ -19,12 +20,12 @@ from typing import Any, Literal
 import numpy as np
 
 from skfair._typing import IntArray
-from skfair.groups.labels import check_common, check_no_numbers, positive_codes
+from skfair.groups.labels import check_common, check_no_numbers, positive_codes, warn_of_spelling
 from skfair.utils.factorize import factorize
 from skfair.utils.text import listed, plural
 from skfair.utils.validation import check_labels, one_dimensional
 
-# Which outcome a metric counts, the argument ``counted`` of ``Cohort.of_labels``:
+# Which outcome a metric counts, the argument ``counted`` of ``MeasuredRows.of_labels``:
 # "classes": the true and the predicted class of a row.
 # "predictions": the predicted class. True labels are not read, and may be missing.
 # "correct": whether the predicted class is the true one, for any number of classes.
@@ -43,11 +44,14 @@ def outcomes_of(y_true: Any, y_pred: Any, pos_label: Any) -> IntArray:
     """Return the outcome of each row; if ``y_true`` is None, all true classes are 0."""
     predicted = check_labels(y_pred, "y_pred")
     if y_true is None:
-        return positive_codes(predicted, "y_pred", pos_label)
+        outcomes = positive_codes(predicted, "y_pred", pos_label)
+        warn_of_spelling(predicted.levels)
+        return outcomes
     with explaining_missing(("y_true", y_true), {"y_pred": y_pred}):
         true = check_labels(y_true, "y_true", predicted.codes.size)
     outcomes = 2 * positive_codes(true, "y_true", pos_label, predicted.levels)
     outcomes += positive_codes(predicted, "y_pred", pos_label, true.levels)
+    warn_of_spelling(true.levels, predicted.levels)
     return outcomes
 
 

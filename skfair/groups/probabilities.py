@@ -6,7 +6,7 @@ code for weighted rows can read these repeated rows. Tables of 0 and 1 are plain
 
 Users make a :class:`GroupProbabilities`. For a fit, :func:`read_probabilities` reads it, and
 ``TrainingData.of`` repeats the rows by :meth:`GroupProbabilities.spread`. For metrics,
-``Cohort.read`` does the same.
+``MeasuredRows.read`` does the same.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
 """Rates, and means of a value over the rows of each cell, with their uncertainty.
 
-A rate is a quotient of the weights of rows by true and predicted class (``RATES``). It is also the
-mean of a value that is 0 or 1 over the rows in its denominator. To compute means and variances,
-sums of powers of the value are enough, with the weights of the rows and with the squared weights.
-The sums of two parts of a sample add up, so a sample can be read in blocks, and cells can be merged
-without another pass over the rows. Values are counted from an origin close to them, because the
-variance of numbers around ten million would lose its digits in a difference of squares.
+A rate (:mod:`skfair.groups.declared_rates`) is the mean of a value that is 0 or 1 over the rows in
+its denominator, and an F score is one in which errors count as a part of a row. To compute means
+and variances, sums of powers of the value are enough, with the weights of the rows and with the
+squared weights. The sums of two parts of a sample add up, so a sample can be read in blocks, and
+cells can be merged without another pass over the rows. Values are counted from an origin close to
+them, because the variance of numbers around ten million would lose its digits in a difference of
+squares.
 
 If rows belong together (:mod:`skfair.groups.row_units`), the squares of the sums of each unit are
 added up as well. They give the variance of a rate among units, for any dependence within a unit.
 
 There are two ways to a :class:`CellMeans`: ``GroupTable.means`` makes one of a rate, and audits
 call :meth:`CellMeans.of_rows` for values of any kind. Both then read ``means``, ``n_effective`` and
-``interval``. The functions :func:`rates_of` and :func:`hits_and_rows` read rates from tables.
-Certificates (``enforcement/certified/walk.py``) also call :func:`effective_size`. In comments, w is
-the weight of a row, x its value and m the mean of a cell.
+``interval``. Certificates (``enforcement/certified/walk.py``) also call :func:`effective_size`. In
+comments, w is the weight of a row, x its value and m the mean of a cell.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import numpy as np
 from scipy import stats
 
 from skfair._typing import BoolArray, FloatArray, IntArray
+from skfair.groups.declared_rates import Rate
 from skfair.groups.row_units import RowUnits, UnitParts, share_of_few
 from skfair.groups.score_bins import bincount
 from skfair.groups.shared_units import SharedUnits, UnitSums
@@ -70,6 +71,9 @@ class CellMeans(NamedTuple):
     # Measures larger cells anew. It is needed if the value is no mean over rows, because its sums
     # cannot be merged
     own: Remeasured | None = None
+    # Whether some rows count by parts, as errors of an F score do. Sums with squared weights then
+    # have squared parts, and Kish's number is no limit on the information
+    by_parts: bool = False
 
     @classmethod
     def of_rows(
@@ -81,6 +85,8 @@ class CellMeans(NamedTuple):
         weights: FloatArray | None = None,
         squares: FloatArray | None = None,
         units: RowUnits | UnitParts | None = None,  # the unit of each row, or the parts of units
+        *,
+        are_merged: bool = True,  # whether cells may be merged later, see UnitParts.squares
     ) -> CellMeans:
         """Sum the values by cell over the rows for which ``counted`` is true (None: all rows).
 
@@ -114,9 +120,31 @@ class CellMeans(NamedTuple):
         each = np.ones(numbers.size) if weights is None else weights
         of_parts = parts.sums(np.stack([each, each * numbers]))
         # The products of W and S are 2 x 2. Three entries are needed: W W, W S and S S.
-        sums.append([*parts.squares(of_parts, n_cells, are_merged=True)[[0, 0, 1], [0, 1, 1]]])
+        sums.append([*parts.squares(of_parts, n_cells, are_merged)[[0, 0, 1], [0, 1, 1]]])
         kept = UnitSums(parts, of_parts, n_cells) if parts.are_split else None
         return cls(np.array(sums), is_share, origin, kept)
+
+    @classmethod
+    def of_outcomes(
+        cls,
+        rate: Rate,
+        outcomes: IntArray,  # (n_rows,): 0 to 3 for tn, fp, fn and tp
+        codes: IntArray,
+        n_cells: int,
+        weights: FloatArray | None = None,
+        units: RowUnits | None = None,
+        *,
+        squares: FloatArray | None = None,
+        are_merged: bool = True,
+    ) -> CellMeans:
+        """Sum a rate by cell; the other arguments are those of ``of_rows``."""
+        below = rate.below.ravel()[outcomes]
+        hits, counted = rate.above.ravel()[outcomes] > 0, below > 0
+        own = below if weights is None else weights * below
+        of_squares = None if squares is None else squares * below**2
+        by_cell = codes, n_cells, own, of_squares, units
+        sums = cls.of_rows(hits, counted, *by_cell, are_merged=are_merged)
+        return sums._replace(by_parts=not rate.is_mean)
 
     def counted_from(self, origin: float) -> CellMeans:
         """Return the same sums with values counted from another origin."""
@@ -176,7 +204,8 @@ class CellMeans(NamedTuple):
     @property
     def n_effective(self) -> FloatArray:
         """Number of rows of equal weight, each of its own unit, with the same information."""
-        return effective_size(*(Moments(*own) for own in self.sums), is_share=self.is_share)
+        moments = (Moments(*own) for own in self.sums)
+        return effective_size(*moments, is_share=self.is_share, by_parts=self.by_parts)
 
     @property
     def shared(self) -> SharedUnits | None:
@@ -225,13 +254,15 @@ def effective_size(
     of_units: Moments | None = None,  # the squares over units, if rows belong together
     *,
     is_share: bool = True,
+    by_parts: bool = False,  # whether some rows count by parts, see CellMeans
 ) -> FloatArray:
     """Return the number of rows of equal weight, each of its own unit, with the same information.
 
     It is the smaller of two numbers. Kish's formula is (sum of w)^2 / (sum of w^2). The formula of
     Korn and Graubard is the variance of the values divided by the linearised variance of their
     mean, which takes into account that weights may depend on the value. Without weights the size is
-    the number of rows. With units it is at most the size of :func:`_size_of_units`. A size that
+    the number of rows. If rows count by parts, only the second number is taken, or their sum if all
+    values are equal. With units it is at most the size of :func:`_size_of_units`. A size that
     differs from a whole number only by rounding becomes this number. So copies of ten people are
     not fewer than ten, and simulations that draw as many rows draw the same numbers.
     """
@@ -239,6 +270,9 @@ def effective_size(
     mean = rows.first / np.where(weight > 0, weight, 1.0)
     if all(map(np.array_equal, rows, squares)):
         size = np.asarray(weight)
+    elif by_parts:
+        linear = _over_variance(rows, mean, squares)
+        size = np.where(np.isinf(linear), weight, linear)
     else:
         kish = weight**2 / np.where(squares.weight > 0, squares.weight, 1.0)
         size = np.minimum(kish, _over_variance(rows, mean, squares))
@@ -302,68 +336,3 @@ def wilson(rates: FloatArray, rows: FloatArray, confidence: float) -> tuple[Floa
         half = z / scale * np.sqrt(rates * (1 - rates) / rows + (z / (2 * rows)) ** 2)
     # By rounding the ends may be 1e-17 instead of 0 and 1 - 1e-16 instead of 1.
     return np.clip(centre - half, 0, rates), np.clip(centre + half, rates, 1)
-
-
-# The entries by true class, then by predicted class.
-_ENTRIES = (("tn", "fp"), ("fn", "tp"))
-
-
-def entries(names: str) -> IntArray:
-    """Return a table [true class][predicted class] with the number of times a text names an entry.
-
-    ``entries("fn tp")`` is ``[[0, 0], [1, 1]]``: the rows of the positive class.
-    """
-    return np.array([[names.split().count(name) for name in row] for row in _ENTRIES])
-
-
-# Numerator and denominator of each rate as tables of ``entries``. The third entry names the missing
-# rows in errors about a denominator of 0.
-RATES = {
-    name: (entries(numerator), entries(denominator), lacking)
-    for name, numerator, denominator, lacking in (
-        ("base_rate", "fn tp", "tn fp fn tp", "row"),
-        ("selection_rate", "fp tp", "tn fp fn tp", "row"),
-        ("true_positive_rate", "tp", "fn tp", "row of the positive class"),
-        ("false_positive_rate", "fp", "tn fp", "row of the negative class"),
-        ("false_negative_rate", "fn", "fn tp", "row of the positive class"),
-        ("positive_predictive_value", "tp", "fp tp", "row predicted positive"),
-        ("negative_predictive_value", "tn", "tn fn", "row predicted negative"),
-        ("false_omission_rate", "fn", "tn fn", "row predicted negative"),
-        ("error_ratio", "fn", "fp", "row that is a false positive"),
-        ("accuracy", "tn tp", "tn fp fn tp", "row"),
-    )
-}
-
-# Rates over the rows of one true class, and their quotient. If all rows have the same decision,
-# they are 0 or 1 in every group, so they say nothing about groups.
-NEED_BOTH_DECISIONS = {
-    "true_positive_rate",
-    "false_positive_rate",
-    "false_negative_rate",
-    "error_ratio",
-}
-
-
-# The F1 score F as a share: a hit and its row count whole, and each error as half a row. The sum R
-# of the rows then understates the information. The delta method gives the variance
-# F (1 - F) (1 - F / 2) / R, which is at most that of R rows. Only monitors know this rate.
-_F1 = 0.5 * entries("tp tp"), 0.5 * entries("fp fn tp tp"), "positive row, true or predicted"
-
-
-def parts_of_rate(rate: str) -> tuple[Any, Any]:
-    """Return what a row of each entry adds to the numerator and to the denominator of a rate."""
-    above, below, _ = _F1 if rate == "f1_score" else RATES[rate]
-    return above, below
-
-
-def hits_and_rows(weights: FloatArray, rate: str) -> tuple[FloatArray, FloatArray]:
-    """Return the numerator and the denominator of a rate for tables of shape (..., 2, 2)."""
-    above, below = ((weights * part).sum(axis=(-2, -1)) for part in parts_of_rate(rate))
-    return above, below
-
-
-def rates_of(weights: FloatArray, rate: str) -> FloatArray:
-    """Compute a rate of tables of shape (..., 2, 2); NaN if the denominator is 0."""
-    above, below = hits_and_rows(weights, rate)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(below > 0, above / below, np.nan))

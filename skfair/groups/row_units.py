@@ -26,7 +26,12 @@ from skfair.groups.levels import number_tuples
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.factorize import Factorized, factorize
 from skfair.utils.row_hash import row_draws
+from skfair.utils.text import plural
 from skfair.utils.validation import one_dimensional
+from skfair.utils.warn import warn_user
+
+# Units with few different values in many rows are probably no people
+_FEWEST, _MANY = 5, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +220,15 @@ def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | No
         return None
     codes, levels = unit_codes(units, n_samples, name)
     return None if len(levels) == n_samples else RowUnits(codes, len(levels))
+
+
+def warn_of_few(units: RowUnits | None, n_rows: int) -> None:
+    """Warn if many rows have so few units that these are probably no people."""
+    if units is not None and n_rows >= _MANY and units.n_units <= _FEWEST:
+        warn_user(
+            f"units has {plural(units.n_units, 'value')} in {n_rows:,} rows, so these rows count "
+            "as those of so few people. Is it a group or a site? units= is who each row is of."
+        )
 
 
 def unit_numbers(levels: list[Any]) -> list[float]:

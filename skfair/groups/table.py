@@ -5,11 +5,11 @@ intersections and subgroups is a function of sums over cells, so the rows are vi
 :class:`GroupTable` holds no rows, and the tables of parts of a sample (blocks of a file, partitions
 of Dask, batches of a monitor) add up (:func:`total`).
 
-There are two kinds of tables. ``Cohort.table`` (by ``of_groups``) makes one whose cells are the
-groups that a metric compares, and whose ``peers`` say which are compared. Audits and monitors read
-rows into tables of finer cells, without ``peers``, and call :meth:`GroupTable.compared` to merge
-the cells into groups. ``compare``, ``largest``, ``checked_rate`` and ``groups`` need a table of the
-first kind. *Units* are rows that belong together, see :mod:`skfair.groups.row_units`.
+There are two kinds of tables. ``MeasuredRows.table`` (by ``of_groups``) makes one whose cells are
+the groups that a metric compares, and whose ``peers`` say which are compared. Audits and monitors
+read rows into tables of finer cells, without ``peers``, and call :meth:`GroupTable.compared` to
+merge the cells into groups. ``compare``, ``largest``, ``checked_rate`` and ``groups`` need a table
+of the first kind. *Units* are rows that belong together, see :mod:`skfair.groups.row_units`.
 """
 
 from __future__ import annotations
@@ -33,18 +33,11 @@ from skfair.groups.compared_groups import (
     check_agg,
     ratios,
 )
+from skfair.groups.declared_rates import hits_and_rows, rate_named, rates_of
 from skfair.groups.encoding import GroupEncoding, encode_groups
 from skfair.groups.levels import number_tuples
 from skfair.groups.outcomes import one_decision
-from skfair.groups.rates import (
-    NEED_BOTH_DECISIONS,
-    RATES,
-    CellMeans,
-    Moments,
-    added,
-    hits_and_rows,
-    rates_of,
-)
+from skfair.groups.rates import CellMeans, Moments, added
 from skfair.groups.row_units import UnitParts, share_of_few
 from skfair.groups.shared_units import UnitSums
 from skfair.groups.strata import Strata, read_strata
@@ -212,6 +205,11 @@ class GroupTable:
         return "products" in self.sums
 
     @property
+    def counts_each_once(self) -> bool:
+        """Whether each row has the weight 1 and is independent of the others."""
+        return not self.has_units and np.array_equal(self.squares, self.weights)
+
+    @property
     def has_shared_units(self) -> bool:
         """Whether a unit has rows in several cells, and not by the probability of its group."""
         are_known = self.peers is None or self.peers.cells.people is None
@@ -225,14 +223,18 @@ class GroupTable:
     def undefined_by_decision(self, rates: Sequence[str]) -> str:
         """Say why rates are undefined if every decision is the same; "" if they are not."""
         decided = self.weights.sum(axis=(0, 1)) > 0
-        if decided.all() or NEED_BOTH_DECISIONS.isdisjoint(rates):
+        if decided.all() or not any(rate_named(rate).needs_both_decisions for rate in rates):
             return ""
         return one_decision("positive" if decided[1] else "negative", has_outcomes=True)
 
     def means(self, rate: str) -> CellMeans:
         """Return a rate of each cell as the mean of 0 and 1 over the rows in its denominator."""
-        parts = (hits_and_rows(own, rate) for own in (self.weights, self.squares))
-        sums = [Moments(rows, hits, hits) for hits, rows in parts]  # a hit is its own square
+        own = rate_named(rate)
+        sums = []
+        for weights, power in ((self.weights, 1), (self.squares, 2)):
+            entries = (own.above**power, own.below**power)  # a row that counts by part of a row
+            hits, rows = ((weights * part).sum(axis=(-2, -1)) for part in entries)
+            sums.append(Moments(rows, hits, hits))  # a hit is its own square
         if self.has_units:
             # A unit adds H to the numerator and W to the denominator. Both are sums of some of its
             # four numbers, so the sums over units of H H, H W and W W are sums of entries of
@@ -245,7 +247,8 @@ class GroupTable:
         if self.units is not None and self.unit_sums is not None and self.has_shared_units:
             hits, rows = hits_and_rows(self.unit_sums.T.reshape(-1, 2, 2), rate)
             kept = UnitSums(self.units, np.stack([rows, hits]), len(self.codes))
-        return CellMeans(np.array(sums), is_share=True, unit_sums=kept)
+        by_parts = not own.is_mean
+        return CellMeans(np.array(sums), is_share=True, unit_sums=kept, by_parts=by_parts)
 
     def resampled(self, n_bootstrap: int, random_state: Seed) -> FloatArray:
         """Draw tables as if the rows of each cell had been resampled: (n_cells, n_bootstrap, 2, 2).
@@ -301,7 +304,7 @@ class GroupTable:
             kinds, counts = np.unique(np.round(added_by / most, 9), axis=0, return_counts=True)
             kinds = np.vstack([kinds * most, np.diag(of_rows[cell])])
             kish = added_by.sum() ** 2 / squares
-            # The first factor is 1 unless groups are known by probability, see Cohort.table.
+            # The first factor is 1 unless groups are known by probability, see MeasuredRows.table.
             share = (added_by.sum(axis=1) ** 2).sum() / squares * float(share_of_few(kish, kish))
             yield kinds / share, counts, share * own.size
 
@@ -315,7 +318,7 @@ class GroupTable:
         values = rates_of(self.weights, name)
         cell = self.groups.undefined(values, of_cells, zero_division)
         if cell is not None:
-            _, _, lacking = RATES[name]
+            lacking = rate_named(name).lacking
             raise ValueError(
                 f"Group {cell!r} has no {lacking}, so its {name.replace('_', ' ')} is "
                 "undefined. Merge small groups or add data, or pass zero_division=numpy.nan to "

@@ -1,12 +1,12 @@
 """Few weighted rows that stand for the rows of Dask collections in a metric.
 
-:meth:`skfair.groups.cohort.Cohort.read` makes a :class:`LazyRows` if an argument of a metric is a
-Dask collection. A metric depends on rows only through the weights of the distinct rows. So each
-block is reduced to its distinct combinations of labels, groups and strata, the *kinds*, with summed
-weights (:mod:`skfair.groups.distinct_rows`). The tables of the blocks add up, and the metric reads
-the kinds of the total like any weighted rows. A metric chooses one of three summaries: ``kinds`` if
-it reads labels only, ``means`` if it needs the mean of a number by kind, ``binned`` if it needs
-the distribution of scores.
+:meth:`skfair.groups.measured_rows.MeasuredRows.read` makes a :class:`LazyRows` if an argument of a
+metric is a Dask collection. A metric depends on rows only through the weights of the distinct rows.
+So each block is reduced to its distinct combinations of labels, groups and strata, the *kinds*,
+with summed weights (:mod:`skfair.groups.distinct_rows`). The tables of the blocks add up, and the
+metric reads the kinds of the total like any weighted rows. A metric chooses one of three summaries:
+``kinds`` if it reads labels only, ``means`` if it needs the mean of a number by kind, ``binned`` if
+it needs the distribution of scores.
 
 Scores are numbers that hardly repeat. If there are at most 65536 different ones, each is kept.
 Otherwise they are put into about this many *bins* (:mod:`skfair.groups.score_bins`), whose ends are

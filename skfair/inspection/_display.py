@@ -5,16 +5,17 @@ Each file of a display says what its numbers are, how they are computed, and how
 makes the display and calls ``plot``. Each passes on the keyword arguments that it does not need.
 
 Displays call the methods of ``Display`` in this order: ``_groups`` returns the groups, ``_start``
-or ``_panels`` returns the axes, and ``_label`` labels a series. ``ScoreDisplay`` adds
-``from_estimator`` for displays of scores. The functions at the end check arguments. The docstring
-of ``Display`` has the paragraphs that several displays share, and ``documented`` adds them to
-others.
+or ``_panels`` returns the axes, and ``_label`` labels a series. ``CohortDisplay`` adds
+``from_cohort``, and ``ScoreDisplay`` also ``from_estimator`` for displays of scores. The functions
+at the end check arguments. The docstring of ``Display`` has the paragraphs that several displays
+share, and ``documented`` adds them to others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike
 from skfair.groups.attributes import check_alignment
+from skfair.groups.cohort import Cohort, check_facts, columns_for, refuse_kinds
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import sensitive_of
 from skfair.inspection._style import axes_for, check_matplotlib, label_rows, n_series, with_name
@@ -190,7 +192,34 @@ documented = documenter(PARAGRAPHS | described(Display) | {"Returns": _RETURNS})
 
 
 @documented
-class ScoreDisplay(Display):
+class CohortDisplay(Display):
+    """A display of predictions, which may be those of a cohort."""
+
+    @classmethod
+    def from_cohort(cls, cohort: Cohort, **kwargs: Any) -> Self:
+        """Draw a cohort.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            Who the rows are, and what was predicted.
+        **kwargs
+            Further arguments of ``from_predictions``.
+
+        Returns
+        -------
+        display : object
+            The display, which has been drawn.
+        """
+        cls._needs_matplotlib("from_cohort")
+        draw: Any = cls.from_predictions  # type: ignore[attr-defined]
+        parameters = signature(draw).parameters
+        refuse_kinds(cohort)
+        check_facts(f"{cls.__name__}.from_cohort", cohort, parameters)
+        return cast(Self, draw(**columns_for(cohort, parameters), **kwargs))
+
+
+class ScoreDisplay(CohortDisplay):
     """Base of the displays of scores."""
 
     from_predictions: ClassVar[Callable[..., Any]]

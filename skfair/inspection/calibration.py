@@ -22,9 +22,9 @@ from skfair._typing import (
     IntArray,
     MatrixLike,
 )
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import cohort_of, score_rows
 from skfair.groups.rates import CellMeans
-from skfair.inspection._display import AxesOrNone, Display, check_same_length, documented
+from skfair.inspection._display import AxesOrNone, CohortDisplay, check_same_length, documented
 from skfair.inspection._style import GREY, as_reference, draw_line, is_first, legend_for, look
 from skfair.metrics.scores import outcomes_of_probabilities
 from skfair.utils.response import get_response, positive_class
@@ -32,7 +32,7 @@ from skfair.utils.validation import check_names, check_number, check_numbers, ch
 
 
 @documented
-class GroupCalibrationDisplay(Display):
+class GroupCalibrationDisplay(CohortDisplay):
     """Calibration curve of each group, with confidence intervals.
 
     The rows of each group are sorted into bins by their predicted probability. Each point shows the
@@ -185,8 +185,13 @@ class GroupCalibrationDisplay(Display):
         cls._needs_matplotlib("from_predictions")
         check_number(n_bins, "n_bins", low=1, kind=Integral)
         check_probability(confidence, "confidence")
-        who = sensitive_features, None, sample_weight, intersectional
-        rows = Cohort.of_scores(y_score, y_true, *who, each_row=True, units=units)
+        people = cohort_of(
+            y_true,
+            y_score=y_score,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+        )
+        rows = score_rows(people, intersectional, each_row=True, units=units)
         is_positive = outcomes_of_probabilities(rows, pos_label) > 0
         weights = np.ones(is_positive.size) if rows.weights is None else rows.weights
         curves = []

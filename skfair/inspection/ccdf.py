@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
-from skfair.groups.cohort import Cohort
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.inspection import _style
 from skfair.inspection._display import AxesOrNone, ScoreDisplay, check_same_length, documented
 from skfair.inspection._scores import bounds_of_groups, interval_text, pairs_of_groups
@@ -141,7 +141,7 @@ class CCDFCurveDisplay(ScoreDisplay):
             is compared with the other groups of its own attribute.
         """
         cls._needs_matplotlib("from_predictions")
-        rows = Cohort.of_scores(
+        rows = MeasuredRows.of_scores(
             y_score,
             y_true,
             sensitive_features,
@@ -237,7 +237,7 @@ class CCDFCurveDisplay(ScoreDisplay):
         return bands
 
 
-def _curve(rows: Cohort, reference: int, other: int) -> tuple[FloatArray, FloatArray]:
+def _curve(rows: MeasuredRows, reference: int, other: int) -> tuple[FloatArray, FloatArray]:
     """Return the selection rates of two groups at each threshold, from no row to all of them."""
     groups = rows.groups.cells
     codes = groups.codes[groups.attribute_of_group[reference]]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import cohort_of, value_rows
 from skfair.inspection import _style
 from skfair.inspection._display import (
     AxesOrNone,
@@ -150,8 +150,10 @@ class ClusterCompositionDisplay(Display):
         """
         cls._needs_matplotlib("from_labels")
         codes, clusters = check_labels(labels, "labels")
-        who = sensitive_features, None, sample_weight, intersectional
-        rows = Cohort.read(lambda _: codes, {"labels": labels}, *who, each_row=True)
+        people = cohort_of(
+            y_pred=labels, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
+        rows = value_rows(people, lambda _: codes, ["y_pred"], intersectional, each_row=True)
         groups, weights = rows.groups.cells, rows.weights
         table = groups.cross_counts(codes, len(clusters), weights)
         sizes = np.bincount(codes, weights=weights, minlength=len(clusters)).astype(np.float64)

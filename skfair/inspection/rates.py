@@ -28,7 +28,7 @@ from skfair.groups.compared_groups import Reference
 from skfair.inspection import _style
 from skfair.inspection._display import (
     AxesOrNone,
-    Display,
+    CohortDisplay,
     check_same_length,
     check_shape,
     chosen_names,
@@ -57,7 +57,7 @@ _WHY = ", one row per rate and one column per group"  # end of messages about a 
 
 
 @documented
-class GroupRatesDisplay(Display):
+class GroupRatesDisplay(CohortDisplay):
     """Rates of each group with confidence intervals.
 
     The picture has one row for each group and one row for the whole sample. Rates are distinguished

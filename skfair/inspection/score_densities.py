@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import cohort_of, score_rows
 from skfair.inspection import _scores
 from skfair.inspection._display import AxesOrNone, ScoreDisplay, documented
 from skfair.inspection._style import GREY, as_reference, axes_for, is_first, legend_for, look
@@ -141,8 +141,13 @@ class GroupScoreDisplay(ScoreDisplay):
             or options of the curves.
         """
         cls._needs_matplotlib("from_predictions")
-        who = sensitive_features, None, sample_weight, intersectional
-        rows = Cohort.of_scores(y_score, y_true, *who, each_row=True)
+        people = cohort_of(
+            y_true,
+            y_score=y_score,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+        )
+        rows = score_rows(people, intersectional, each_row=True)
         attribute = rows.groups.cells.attribute_of_group
         members = [rows.groups.cells.codes[a] == g for g, a in enumerate(attribute)]
         display = cls(

@@ -31,8 +31,8 @@ from sklearn.utils import check_array, gen_batches
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Rows
-from skfair.groups.cohort import Cohort, Columns
 from skfair.groups.compared_groups import Agg
+from skfair.groups.measured_rows import Columns, MeasuredRows
 from skfair.metrics.docs import PARAGRAPHS
 from skfair.utils.dask_collections import align, is_lazy
 from skfair.utils.docs import described, documenter
@@ -377,8 +377,14 @@ def _tables(
         codes, n_levels = check_clusters(own["labels"], n_clusters)
         return codes
 
-    who = sensitive_features, None, sample_weight, intersectional
-    rows = Cohort.read(clusters_of, {"labels": labels}, *who, labels=("labels",))
+    rows = MeasuredRows.read(
+        clusters_of,
+        {"labels": labels},
+        sensitive_features,
+        sample_weight=sample_weight,
+        intersectional=intersectional,
+        labels=("labels",),
+    )
     groups = rows.groups.cells
     table = groups.cross_counts(rows.values, n_levels, rows.weights)
     if n_clusters is None:

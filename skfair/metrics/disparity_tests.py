@@ -25,7 +25,14 @@ from scipy import stats
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
 from skfair.exceptions import LooseLimitWarning
 from skfair.groups.attributes import read_columns
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import (
+    Cohort,
+    cohort_of,
+    outcome_table,
+    score_rows,
+    takes_cohort,
+    with_columns,
+)
 from skfair.groups.compared_groups import Reference, is_group, nothing_to_compare
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.two_rates import edge_rates, worth_of_pairs
@@ -38,7 +45,7 @@ from skfair.metrics.evidence import (
 )
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES, LabelSpec
 from skfair.metrics.own_draws import evidence_of_own
-from skfair.metrics.own_metrics import GroupMetric
+from skfair.metrics.own_metrics import GroupMetric, positive_of
 from skfair.metrics.scores import rankable_rows
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter
@@ -62,7 +69,8 @@ class MeasuredConstraint(Protocol):
 def requested_metric(metric: Any, comparison: str) -> tuple[str, LabelSpec | None, float | None]:
     """Return the full name of a metric, its ``LabelSpec`` and its limit; raise if it has no test.
 
-    The ``LabelSpec`` is None for metrics of scores. The limit is None unless ``metric`` is a
+    The ``LabelSpec`` is None for metrics of scores, and for metrics of one's own that are no rate
+    of labels. The limit is None unless ``metric`` is a
     constraint that has one.
     """
     if comparison not in ("difference", "ratio"):
@@ -75,7 +83,9 @@ def requested_metric(metric: Any, comparison: str) -> tuple[str, LabelSpec | Non
             raise ValueError(
                 f"comparison='ratio' is not what {metric!r} measures. Make it with compare='ratio'."
             )
-        return metric.__name__, None, None
+        kind: Any = metric.compare
+        has_table = metric.rate and kind != "smallest"
+        return metric.__name__, LabelSpec(kind, (metric.rate,)) if has_table else None, None
     elif isinstance(metric, MeasuredConstraint):
         name, limit = str(metric.metric), getattr(metric, "own_limit", metric.max_disparity)
     else:
@@ -165,6 +175,7 @@ class DisparityTest(NamedTuple):
         )
 
 
+@takes_cohort
 @documenter(PARAGRAPHS)
 def disparity_test(
     metric: str | MeasuredConstraint | Callable[..., float],
@@ -262,14 +273,14 @@ def disparity_test(
     scores. With ``reference="overall"``, the population is assumed to have the (weighted) group
     shares of the sample. Dask collections are accepted by metrics of labels.
 
-    A metric of :func:`make_group_metric` is tested by the bootstrap, with 1000 resamples or more if
-    ``confidence`` is 0.95. Rows, or whole ``units``, of all groups are resampled together, always
-    with the same seed. The p-value is the share of the resamples in which the disparity reaches the
-    limit, and the upper bound is a percentile of them. With two labels, half a row of each
-    prediction is added to each true class of a group. In simulations with 40 to 1000 rows per group
-    and F1 scores of 0.7 to 0.95, a limit equal to the true difference was then shown in at most 7%
-    of samples, and without these half rows in up to 9%. Other metrics have no such addition, so
-    their groups should have 100 rows or more.
+    A metric of :func:`make_group_metric` that is a rate of two classes is tested like other rates:
+    F scores, in which an error counts as a part of a row, precision and recall. Any other one is
+    tested by the bootstrap, with 1000 resamples or more if ``confidence`` is 0.95. Rows, or whole
+    ``units``, of all groups are resampled together, always with the same seed. The p-value is the
+    share of the resamples in which the disparity reaches the limit, and the upper bound is a
+    percentile of them. With two labels, half a row of each prediction is added to each true class
+    of a group. Metrics of scores and numbers have no such addition, so their groups should have 100
+    rows or more.
 
     References
     ----------
@@ -302,7 +313,8 @@ def disparity_test(
         )
     check_number(limit, "max_disparity", 0)
     # A difference of means, or by one's own metric, has a unit, so its limit may exceed 1.
-    has_unit = isinstance(metric, GroupMetric) and metric.compare != "ratio"
+    own = metric if isinstance(metric, GroupMetric) and spec is None else None
+    has_unit = own is not None and own.compare != "ratio"
     if name != "mean_score_difference" and not has_unit:
         is_difference = spec is not None and spec.kind == "difference"
         ratio = f"min_ratio={limit:g}" if is_difference else None
@@ -315,11 +327,18 @@ def disparity_test(
             f"rule, pass min_ratio={limit:g} instead.",
             LooseLimitWarning,
         )
-    who = sensitive_features, control_features, sample_weight, intersectional
-    options: dict[str, Any] = {"interval": interval, "pos_label": pos_label, "units": units}
-    if isinstance(metric, GroupMetric):
-        options["own"] = metric, confidence
-    evidence = _evidence(name, spec, y_true, y_pred, who, method, reference, **options)
+    people = cohort_of(
+        y_true,
+        y_pred,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        units=units,
+        pos_label=positive_of(metric, pos_label),
+    )
+    judged = None if own is None else (own, confidence)
+    how = intersectional, method, reference, interval, judged
+    evidence = _evidence(name, spec, people, *how)
     p_values = evidence.p_values(_before_shift(name, spec, float(limit), shift))
     p_value = float(p_values.max(initial=0.0))
     table = {**evidence.columns, "disparity": evidence.measured, "p_value": p_values}
@@ -328,6 +347,7 @@ def disparity_test(
     return DisparityTest(*result, *question, pd.DataFrame(table), evidence.undefined)
 
 
+@takes_cohort
 @documenter(described(disparity_test))
 def disparity_upper_bound(
     metric: str | MeasuredConstraint | Callable[..., float],
@@ -371,19 +391,27 @@ def disparity_upper_bound(
     """
     check_probability(confidence, "confidence")
     name, spec, _ = requested_metric(metric, comparison)
-    who = sensitive_features, control_features, sample_weight, intersectional
-    options: dict[str, Any] = {"interval": interval, "pos_label": pos_label, "units": units}
-    if isinstance(metric, GroupMetric):
-        options["own"] = metric, confidence
-    evidence = _evidence(name, spec, y_true, y_pred, who, method, reference, **options)
+    people = cohort_of(
+        y_true,
+        y_pred,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        units=units,
+        pos_label=positive_of(metric, pos_label),
+    )
+    own = metric if isinstance(metric, GroupMetric) and spec is None else None
+    judged = None if own is None else (own, confidence)
+    how = intersectional, method, reference, interval, judged
+    evidence = _evidence(name, spec, people, *how)
     _before_shift(name, spec, 1.0, shift)  # this only checks shift
     if evidence.undefined:
         warn_user(f"The bound is 1, because {evidence.undefined}.")
         return 1.0
     spread = None
     if name == "mean_score_difference":  # this one has the unit of the scores
-        spread = float(np.ptp(np.asarray(y_pred, np.float64)))
-    if isinstance(metric, GroupMetric) and metric.compare != "ratio":
+        spread = float(np.ptp(np.asarray(_scores_of(people), np.float64)))
+    if own is not None and own.compare != "ratio":
         if evidence.p_value(np.inf) > 1 - confidence:
             return np.inf
         spread = evidence.largest
@@ -424,31 +452,26 @@ def _before_shift(name: str, spec: LabelSpec | None, limit: float, shift: float)
 def _evidence(
     name: str,
     spec: LabelSpec | None,
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    who: tuple[Any, Any, Any, bool],  # groups, strata, weights and intersectional, for Cohort.read
+    people: Cohort,
+    intersectional: bool,
     method: str,
     reference: Reference,
     interval: IntervalLike | None,
-    pos_label: ClassLabel,
-    units: ColumnLike | None,
-    own: tuple[GroupMetric, float] | None = None,  # a metric of one's own, and the confidence
+    own: tuple[GroupMetric, float] | None,  # a metric of one's own, and the confidence
 ) -> Evidence:
-    """Read the rows, and return the comparisons of a metric."""
+    """Return the comparisons of a metric."""
     if method not in ("melded", "exact", "score"):
         raise ValueError(f"method must be 'melded', 'exact' or 'score', got {method!r}.")
     if spec is not None:
-        if spec.uses_y_true and y_true is None:
+        if spec.uses_y_true and people.y_true is None:
             raise ValueError(f"{name} needs y_true, got None.")
-        if isinstance(who[0], GroupProbabilities):
-            read_columns(who[0])  # raises, because such rows are not independent
-        rows = Cohort.of_labels(
-            y_true, y_pred, *who, counted=spec.counted, pos_label=pos_label, units=units
-        )
-        evidence = evidence_of_labels(spec, rows, method, reference)
+        if isinstance(people.sensitive_features, GroupProbabilities):
+            read_columns(people.sensitive_features)  # raises: such rows are not independent
+        table = outcome_table(people, spec.counted, intersectional)
+        evidence = evidence_of_labels(spec, table, method, reference)
     elif own is not None:
-        rows = own[0].read(y_true, y_pred, who, each_row=True, units=units)
-        evidence = evidence_of_own(own[0], rows, reference, pos_label, own[1])
+        rows = own[0].read(people, intersectional, each_row=True, units=people.units)
+        evidence = evidence_of_own(own[0], rows, reference, people.pos_label, own[1])
     elif name.startswith("partial_") and interval is None:
         raise ValueError(f"{name} needs interval=, the ranks that count.")
     elif is_group(reference) or reference != "pairwise":
@@ -457,23 +480,30 @@ def _evidence(
             "Leave it out, or test a metric of labels."
         )
     else:
-        if is_lazy(y_true, y_pred, *who[:2]):
+        scores = _scores_of(people)
+        if is_lazy(people.y_true, scores, people.sensitive_features, people.control_features):
             raise TypeError(
                 f"The test of {name} reads single scores, and these are in Dask collections. "
                 "compute() them, or test rates of labels, of which sums are enough."
             )
-        if who[2] is not None:
+        if people.sample_weight is not None:
             raise ValueError(
                 f"{name} has no test with sample_weight. Leave out the weights, or test rates of "
                 "labels."
             )
+        own_scores = with_columns(people, y_score=scores)
         # rankable_rows also refuses decisions, which have no ranks for an interval.
-        read = Cohort.of_scores if interval is None else rankable_rows
-        rows = read(y_pred, y_true, *who, name="y_pred", each_row=True, units=units)
-        evidence = evidence_of_scores(name, rows, interval, pos_label)
+        read = score_rows if interval is None else rankable_rows
+        rows = read(own_scores, intersectional, name="y_pred", each_row=True, units=people.units)
+        evidence = evidence_of_scores(name, rows, interval, people.pos_label)
     if not evidence.measured.size:
         raise nothing_to_compare()
     return evidence
+
+
+def _scores_of(people: Cohort) -> Any:
+    """Return the scores of a cohort, which the functions of this file take as ``y_pred``, too."""
+    return people.y_pred if people.y_score is None else people.y_score
 
 
 def sample_size(

@@ -46,11 +46,11 @@ import numpy as np
 from scipy import special, stats
 
 from skfair._typing import ClassLabel, FloatArray, IntArray
-from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import Reference, is_group
 from skfair.groups.compared_rates import hits_and_sizes
 from skfair.groups.estimates import Estimate
 from skfair.groups.intervals import Intervals
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.table import GroupTable
 from skfair.groups.two_rates import (
     MANY_NODES,
@@ -140,14 +140,14 @@ class Evidence(NamedTuple):
 
 
 def evidence_of_labels(
-    spec: LabelSpec, rows: Cohort, method: str, reference: Reference
+    spec: LabelSpec, table: GroupTable, method: str, reference: Reference
 ) -> Evidence:
     """Return the comparisons of a metric of labels.
 
-    ``rows`` must be read as ``Cohort.of_labels(counted=spec.counted)`` reads them. ``reference`` is
-    "pairwise", "overall" or a group, and is ignored by largest rates.
+    ``table`` must be read as ``Cohort.table(spec.counted)`` reads it. ``reference`` is "pairwise",
+    "overall" or a group, and is ignored by largest rates.
     """
-    table, is_ratio = rows.table(), spec.kind == "ratio"
+    is_ratio = spec.kind == "ratio"
     of_cells = table.groups.present if spec.kind == "largest" else table.groups.compared
     for rate in spec.rates:
         table.checked_rate(rate, of_cells)  # raises if it is undefined in one of the cells
@@ -161,7 +161,7 @@ def evidence_of_labels(
             "comparison='difference'."
         )
     pairs = Estimate.of(table, "ratio" if is_ratio else "difference", spec.rates, reference).pairs
-    if method == "exact" and not (rows.counts_each_once and rows.units is None):
+    if method == "exact" and not table.counts_each_once:
         raise ValueError(
             "method='exact' counts independent rows, not weights or rows that belong together "
             "(units=). Use method='melded'."
@@ -181,7 +181,7 @@ def _caps(table: GroupTable, rate: str) -> Evidence:
 
 
 def evidence_of_scores(
-    name: str, rows: Cohort, interval: Any = None, pos_label: ClassLabel = None
+    name: str, rows: MeasuredRows, interval: Any = None, pos_label: ClassLabel = None
 ) -> Evidence:
     """Return the comparisons of a metric of ``SCORE_METRICS``, for rows without weights.
 
@@ -244,7 +244,9 @@ class _Members:
         return np.asarray(mean + added * (levels.size / values.size))
 
 
-def _members(rows: Cohort, positive: IntArray | None, name: str) -> list[tuple[_Members, ...]]:
+def _members(
+    rows: MeasuredRows, positive: IntArray | None, name: str
+) -> list[tuple[_Members, ...]]:
     """Return the members of each cell: (all of them,), or (negatives, positives) by true class.
 
     ``positive`` is the class of each row, or None if the metric has no classes. ``name`` is for the

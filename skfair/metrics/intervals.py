@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from itertools import islice
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeAlias
@@ -23,6 +24,8 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.attributes import take_rows
+from skfair.groups.cohort import Cohort, check_facts, columns_for, refuse_kinds, takes_cohort
+from skfair.groups.declared_rates import rate_named
 from skfair.groups.distinct_rows import WeightedRows
 from skfair.groups.encoding import encode_groups
 from skfair.groups.levels import number_tuples
@@ -43,8 +46,6 @@ _WITHIN_CLASSES = {
     *("partial_equal_opportunity_gap", "partial_equalized_odds_gap"),
 }
 _LOSSES = {"loss_parity_difference", "largest_group_loss"}
-_OF_TRUE = {"true_positive_rate", "false_positive_rate", "false_negative_rate"}
-_OF_PREDICTED = {"positive_predictive_value", "negative_predictive_value", "false_omission_rate"}
 
 
 # Options of a metric with a value for each row.
@@ -71,6 +72,7 @@ class NoiseFloor(NamedTuple):
     values: FloatArray
 
 
+@takes_cohort
 def noise_floor(
     metric: Callable[..., float],
     y_true: ColumnLike | None,
@@ -145,9 +147,13 @@ def noise_floor(
     if not callable(metric):
         raise TypeError(f"metric must be a function, got {metric!r}.")
     rng = check_random_state(random_state)
-    params["sensitive_features"] = sensitive_features
-    if control_features is not None:
-        params["control_features"] = control_features
+    if isinstance(y_true, Cohort):
+        y_true, y_score, units, own = _columns_of(y_true, metric)
+        params |= own
+    else:
+        params["sensitive_features"] = sensitive_features
+        if control_features is not None:
+            params["control_features"] = control_features
     kept = _kept(metric, params)
     if units is None and is_lazy(y_true, y_score, *map(params.get, _OF_ROWS)):
         deals = _lazy_deals(y_true, y_score, params, kept, rng)
@@ -164,6 +170,19 @@ def noise_floor(
     return NoiseFloor(float(values.mean()), float(np.quantile(values, 0.95)), values)
 
 
+def _columns_of(people: Cohort, metric: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Return what is true and what is measured of a cohort, its units, and options of a metric."""
+    refuse_kinds(people)
+    parameters = signature(metric).parameters
+    check_facts(getattr(metric, "__name__", "The metric"), people, parameters)
+    is_of_labels = "y_score" not in parameters or people.y_score is None
+    measured = people.y_pred if is_of_labels else people.y_score
+    own = columns_for(people, parameters)
+    names = "sensitive_features", "control_features", "sample_weight", "pos_label"
+    options = {name: own[name] for name in names if own.get(name) is not None}
+    return people.y_true, measured, people.units, options
+
+
 def _kept(metric: Any, params: Mapping[str, Any]) -> str | None:
     """Return the argument within whose classes groups are dealt out: "y_true", "y_score" or None.
 
@@ -177,9 +196,8 @@ def _kept(metric: Any, params: Mapping[str, Any]) -> str | None:
     if by_class or name in _WITHIN_CLASSES:
         return "y_true"
     spec = {**LABEL_METRICS, **LARGEST_RATES}.get(name)
-    if spec is not None and _OF_TRUE.issuperset(spec.rates):
-        return "y_true"
-    return "y_score" if spec is not None and _OF_PREDICTED.issuperset(spec.rates) else None
+    given = {rate_named(rate).given for rate in spec.rates} if spec is not None else set()
+    return {"y_true": "y_true", "y_pred": "y_score"}.get(given.pop()) if len(given) == 1 else None
 
 
 def _deals(

@@ -1,12 +1,11 @@
 """Group metrics of predicted labels: differences and ratios of rates between groups.
 
 Each metric compares rates of one small table (:mod:`skfair.groups.table`), or takes the largest of
-them. The functions below consist of a name and a docstring only. The decorator ``_comparison``
-names the rates, and puts the metric that compares them in place of the function, with the signature
-of ``LabelMetric``: ``..._difference``, ``..._ratio``, or ``..._gap`` for a sum of differences.
-
-To add a metric, add its functions. Tests, reports, monitors and audits look metrics up in
-``LABEL_METRICS`` and ``LARGEST_RATES``.
+them. A *criterion* asks for some rates to be equal in all groups. It is declared once: by its name,
+its rates (:mod:`skfair.groups.declared_rates`) and its words. ``_criterion`` makes the difference
+and the ratio of such rates, ``_total`` the sum of their differences, and ``_largest`` the largest
+rate. Scorers, tests, reports, monitors, audits and pages look metrics up in ``LABEL_METRICS`` and
+``LARGEST_RATES``, and words in ``CRITERIA``.
 
 Definitions follow common usage (and equal fairlearn's where it has them). Independence, separation
 and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark.
@@ -15,16 +14,16 @@ and sufficiency gaps are the sums of section 2 of fairness_constrained_benchmark
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, Protocol
+from inspect import cleandoc
+from typing import Any, Literal, NamedTuple, Protocol, cast, overload
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import Cohort, cohort_of, outcome_table, takes_cohort
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
+from skfair.groups.declared_rates import RATES
 from skfair.groups.outcomes import Counted
-from skfair.groups.rates import RATES
 from skfair.metrics.docs import COMPARISONS
 from skfair.utils.docs import described, documenter
-from skfair.utils.keywords import groups_by_name
 from skfair.utils.text import listed
 from skfair.utils.warn import warn_user
 
@@ -50,8 +49,8 @@ class LabelSpec(NamedTuple):
     def counted(self) -> Counted:
         """How rows are counted: by predictions alone, as right or wrong, or by both classes.
 
-        ``Cohort.of_labels`` takes it as the argument ``counted``. It is the smallest table from
-        which the rates can be computed.
+        ``MeasuredRows.of_labels`` takes it as the argument ``counted``. It is the smallest table
+        from which the rates can be computed.
         """
         if not self.uses_y_true:
             return "predictions"
@@ -70,12 +69,17 @@ class LabelSpec(NamedTuple):
         return float(len(self.rates)) if self.kind == "total" else 1.0
 
 
-# Name of the metric -> what it compares, in the order of the functions below.
+class Criterion(NamedTuple):
+    """What is asked of groups, in the words of pages."""
+
+    says: str
+    does_not_say: str
+
+
+# What each metric compares, in the order of the declarations below.
 LABEL_METRICS: dict[str, LabelSpec] = {}
-LARGEST_RATES = {
-    f"largest_{rate}": LabelSpec("largest", (rate,))
-    for rate in ("selection_rate", "false_positive_rate", "false_negative_rate")
-}
+LARGEST_RATES: dict[str, LabelSpec] = {}
+CRITERIA: dict[str, Criterion] = {}
 
 
 def _parameters() -> None:
@@ -119,9 +123,36 @@ _DOCUMENTED = {
 }
 
 
+# The rows of the examples in docstrings
+_EXAMPLE = """
+Examples
+--------
+>>> from skfair.metrics import {name}
+>>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
+>>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
+>>> round({name}(y_true, y_pred, sensitive_features=sex), 3)
+{value}
+"""
+
+
 class LabelMetric(Protocol):
     """How a metric that compares rates of groups is called."""
 
+    __name__: str
+
+    @overload
+    def __call__(
+        self,
+        people: Cohort,
+        /,
+        *,
+        intersectional: bool = True,
+        reference: Reference = "pairwise",
+        agg: Agg = "worst",
+        zero_division: ZeroDivision = "raise",
+    ) -> float: ...
+
+    @overload
     def __call__(
         self,
         y_true: ColumnLike | None,
@@ -135,41 +166,82 @@ class LabelMetric(Protocol):
         reference: Reference = "pairwise",
         agg: Agg = "worst",
         zero_division: ZeroDivision = "raise",
-    ) -> float:
+    ) -> float: ...
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
         """Compare the groups."""
 
 
-# The last word of a metric's name -> how it compares.
-_KINDS: dict[str, Kind] = {"difference": "difference", "ratio": "ratio", "gap": "total"}
+class LargestRate(Protocol):
+    """How a metric of the largest rate of a group is called."""
+
+    __name__: str
+
+    @overload
+    def __call__(
+        self,
+        people: Cohort,
+        /,
+        *,
+        intersectional: bool = True,
+        zero_division: ZeroDivision = "raise",
+    ) -> float: ...
+
+    @overload
+    def __call__(
+        self,
+        y_true: ColumnLike | None,
+        y_pred: ColumnLike,
+        *,
+        sensitive_features: ColumnsLike,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+        intersectional: bool = True,
+        pos_label: ClassLabel = None,
+        zero_division: ZeroDivision = "raise",
+    ) -> float: ...
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Return the largest rate."""
 
 
-def _comparison(*rates: str) -> Callable[[Callable[[], None]], LabelMetric]:
-    """Return a decorator that replaces a function by a metric of these rates with its docstring.
-
-    The end of the function's name says how the rates are compared. The metric is added to
-    ``LABEL_METRICS``.
-    """
-
-    def replaced(about: Callable[[], None]) -> LabelMetric:
-        name, known = about.__name__, _KINDS.get(about.__name__.rpartition("_")[2])
-        if known is None:
-            raise ValueError(
-                f"The metric {name} compares rates, so its name must end in _difference, _ratio or "
-                "_gap (a sum of differences). Rename it."
-            )
-        if unknown := sorted({*rates} - RATES.keys()):
-            raise ValueError(
-                f"The metric {name} compares {listed(unknown)}, but RATES of "
-                f"skfair/groups/rates.py has only {listed(RATES)}. Add the rate there first."
-            )
-        spec = LABEL_METRICS[name] = LabelSpec(known, rates)
-        return _metric_of(spec, about)
-
-    return replaced
+def _criterion(
+    name: str,
+    *rates: str,
+    of: str,  # what is compared, in the plural
+    about: str,  # what the rates are
+    examples: tuple[float, float],  # the values of both metrics for the rows of ``_EXAMPLE``
+    says: str,
+    does_not_say: str,
+) -> tuple[LabelMetric, LabelMetric]:
+    """Declare a criterion, and return the metrics ``name_difference`` and ``name_ratio``."""
+    CRITERIA[name] = Criterion(says, does_not_say)
+    difference = (
+        f"Compute the difference of {of} between groups (0 is parity).\n\n{cleandoc(about)}"
+    )
+    ratio = f"Compute the ratio of {of} between groups (1 is parity).\n\n{cleandoc(about)}"
+    return (
+        _metric(f"{name}_difference", LabelSpec("difference", rates), difference, examples[0]),
+        _metric(f"{name}_ratio", LabelSpec("ratio", rates), ratio, examples[1]),
+    )
 
 
-def _metric_of(spec: LabelSpec, about: Callable[[], None]) -> LabelMetric:
-    """Return the metric that compares some rates, with the name and the docstring of a function."""
+def _total(
+    name: str, *rates: str, about: str, example: float, says: str, does_not_say: str
+) -> LabelMetric:
+    """Declare a criterion that is measured by the sum of the differences of its rates."""
+    CRITERIA[name] = Criterion(says, does_not_say)
+    return _metric(f"{name}_gap", LabelSpec("total", rates), cleandoc(about), example)
+
+
+def _metric(name: str, spec: LabelSpec, about: str, example: float) -> LabelMetric:
+    """Return the metric that compares some rates, and add it to ``LABEL_METRICS``."""
+    if unknown := sorted({*spec.rates} - RATES.keys()):
+        raise ValueError(
+            f"The metric {name} compares {listed(unknown)}, but RATES of "
+            f"skfair/groups/declared_rates.py has only {listed(RATES)}. Add the rate there first."
+        )
+    LABEL_METRICS[name] = spec
     kind, rates = spec
     counted = spec.counted
 
@@ -186,470 +258,234 @@ def _metric_of(spec: LabelSpec, about: Callable[[], None]) -> LabelMetric:
         agg: Agg = "worst",
         zero_division: ZeroDivision = "raise",
     ) -> float:
-        who = sensitive_features, control_features, sample_weight, intersectional
-        rows = Cohort.of_labels(y_true, y_pred, *who, counted=counted, pos_label=pos_label)
-        table = rows.table(squares=False)
+        people = cohort_of(
+            y_true,
+            y_pred,
+            sensitive_features=sensitive_features,
+            control_features=control_features,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+        )
+        table = outcome_table(people, counted, intersectional, certain=False)
         value = table.compare(kind, rates, reference, agg, zero_division)
         if reason := table.undefined_by_decision(rates):
             warn_user(f"The value says nothing about groups: {reason}.")
         return value
 
-    for name in ("__name__", "__qualname__", "__doc__"):
-        setattr(metric, name, getattr(about, name))
-    return groups_by_name(_DOCUMENTED[kind](metric))
+    return cast(LabelMetric, _named(metric, name, kind, about, example))
 
 
-@_comparison("selection_rate")
-def demographic_parity_difference() -> None:
-    """Compute the difference of selection rates between groups (0 is parity).
+def _largest(rate: str, example: float) -> LargestRate:
+    """Return the metric ``largest_{rate}``, and add it to ``LARGEST_RATES``."""
+    spec = LARGEST_RATES[f"largest_{rate}"] = LabelSpec("largest", (rate,))
+    counted = spec.counted
 
+    def metric(
+        y_true: ColumnLike | None,
+        y_pred: ColumnLike,
+        *,
+        sensitive_features: ColumnsLike,
+        control_features: ColumnsLike | None = None,
+        sample_weight: ColumnLike | None = None,
+        intersectional: bool = True,
+        pos_label: ClassLabel = None,
+        zero_division: ZeroDivision = "raise",
+    ) -> float:
+        people = cohort_of(
+            y_true,
+            y_pred,
+            sensitive_features=sensitive_features,
+            control_features=control_features,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+        )
+        table = outcome_table(people, counted, intersectional, certain=False)
+        return table.largest(rate, zero_division)
+
+    about = f"""
+    Compute the largest {rate.replace("_", " ")} of a group.
+
+    This is the quantity that a cap on the rates of groups limits, as in ``BoundedSelectionRate``.
+    With control features, the groups of all strata count, including strata that have a single
+    group.
+    """
+    named = _named(metric, f"largest_{rate}", "largest", cleandoc(about), example)
+    return cast(LargestRate, named)
+
+
+def _named(metric: Callable[..., float], name: str, kind: Kind, about: str, example: float) -> Any:
+    """Give a metric its name and its docstring, and let it take a cohort."""
+    metric.__name__ = metric.__qualname__ = name
+    if _RETURNS:
+        metric.__doc__ = f"{about}\n{_EXAMPLE.format(name=name, value=example)}"
+    return takes_cohort(_DOCUMENTED[kind](metric))
+
+
+demographic_parity_difference, demographic_parity_ratio = _criterion(
+    "demographic_parity",
+    "selection_rate",
+    of="selection rates",
+    about="""
     The selection rate of a group is the share of its rows that are predicted positive. The "80
     percent rule" asks for a ratio of at least 0.8. ``y_true`` is not used and may be None.
+    """,
+    examples=(0.25, 0.667),
+    says="The difference of selection rates. The 80 percent rule flags a ratio below 0.8.",
+    does_not_say="Whether the difference is justified by the truth.",
+)
 
-    Examples
-    --------
-    >>> from skfair.metrics import demographic_parity_difference
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(demographic_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
-    0.25
-    """
-
-
-@_comparison("selection_rate")
-def demographic_parity_ratio() -> None:
-    """Compute the ratio of selection rates between groups (1 is parity).
-
-    The selection rate of a group is the share of its rows that are predicted positive. The "80
-    percent rule" asks for a ratio of at least 0.8. ``y_true`` is not used and may be None.
-
-    Examples
-    --------
-    >>> from skfair.metrics import demographic_parity_ratio
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(demographic_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
-    0.667
-    """
-
-
-@_comparison("true_positive_rate")
-def equal_opportunity_difference() -> None:
-    """Compute the difference of true positive rates between groups (0 is parity).
-
+equal_opportunity_difference, equal_opportunity_ratio = _criterion(
+    "equal_opportunity",
+    "true_positive_rate",
+    of="true positive rates",
+    about="""
     The true positive rate of a group is the share of its positive rows that are predicted positive.
+    """,
+    examples=(0.5, 0.5),
+    says="The difference of true positive rates: do truly positive people have the same chance?",
+    does_not_say="Anything about those who are truly negative.",
+)
 
-    Examples
-    --------
-    >>> from skfair.metrics import equal_opportunity_difference
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(equal_opportunity_difference(y_true, y_pred, sensitive_features=sex), 3)
-    0.5
-    """
-
-
-@_comparison("true_positive_rate")
-def equal_opportunity_ratio() -> None:
-    """Compute the ratio of true positive rates between groups (1 is parity).
-
-    The true positive rate of a group is the share of its positive rows that are predicted positive.
-
-    Examples
-    --------
-    >>> from skfair.metrics import equal_opportunity_ratio
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(equal_opportunity_ratio(y_true, y_pred, sensitive_features=sex), 3)
-    0.5
-    """
-
-
-@_comparison("false_positive_rate")
-def false_positive_parity_difference() -> None:
-    """Compute the difference of false positive rates between groups (0 is parity).
-
+false_positive_parity_difference, false_positive_parity_ratio = _criterion(
+    "false_positive_parity",
+    "false_positive_rate",
+    of="false positive rates",
+    about="""
     The false positive rate of a group is the share of its negative rows that are predicted
     positive.
+    """,
+    examples=(0.0, 1.0),
+    says="The difference of false positive rates.",
+    does_not_say="Anything about those who are truly positive.",
+)
 
-    Examples
-    --------
-    >>> from skfair.metrics import false_positive_parity_difference
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(false_positive_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
-    0.0
-    """
-
-
-@_comparison("false_positive_rate")
-def false_positive_parity_ratio() -> None:
-    """Compute the ratio of false positive rates between groups (1 is parity).
-
-    The false positive rate of a group is the share of its negative rows that are predicted
-    positive.
-
-    Examples
-    --------
-    >>> from skfair.metrics import false_positive_parity_ratio
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(false_positive_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
-    1.0
-    """
-
-
-@_comparison("false_negative_rate")
-def false_negative_parity_difference() -> None:
-    """Compute the difference of false negative rates between groups (0 is parity).
-
+false_negative_parity_difference, false_negative_parity_ratio = _criterion(
+    "false_negative_parity",
+    "false_negative_rate",
+    of="false negative rates",
+    about="""
     The false negative rate of a group is the share of its positive rows that are predicted
     negative. It is 1 minus the true positive rate, so the differences of both rates are equal, but
     their ratios are not.
+    """,
+    examples=(0.5, 0.0),
+    says="The difference of false negative rates.",
+    does_not_say="Anything about those who are truly negative.",
+)
 
-    Examples
-    --------
-    >>> from skfair.metrics import false_negative_parity_difference
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(false_negative_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
-    0.5
-    """
-
-
-@_comparison("false_negative_rate")
-def false_negative_parity_ratio() -> None:
-    """Compute the ratio of false negative rates between groups (1 is parity).
-
-    The false negative rate of a group is the share of its positive rows that are predicted
-    negative. It is 1 minus the true positive rate, so the differences of both rates are equal, but
-    their ratios are not.
-
-    Examples
-    --------
-    >>> from skfair.metrics import false_negative_parity_ratio
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(false_negative_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
-    0.0
-    """
-
-
-@_comparison("true_positive_rate", "false_positive_rate")
-def equalized_odds_difference() -> None:
-    """Compute the difference of true and false positive rates between groups (0 is parity).
-
+equalized_odds_difference, equalized_odds_ratio = _criterion(
+    "equalized_odds",
+    "true_positive_rate",
+    "false_positive_rate",
+    of="true and false positive rates",
+    about="""
     True and false positive rates are compared separately, and the worse of the two comparisons is
     returned. With ``agg="mean"``, the mean over both rates and all pairs is returned.
+    """,
+    examples=(0.5, 0.5),
+    says="The larger of the differences of true and of false positive rates.",
+    does_not_say="Which of the two differences is larger, which the rows above show.",
+)
 
-    Examples
-    --------
-    >>> from skfair.metrics import equalized_odds_difference
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(equalized_odds_difference(y_true, y_pred, sensitive_features=sex), 3)
-    0.5
-    """
-
-
-@_comparison("true_positive_rate", "false_positive_rate")
-def equalized_odds_ratio() -> None:
-    """Compute the ratio of true and false positive rates between groups (1 is parity).
-
-    True and false positive rates are compared separately, and the worse of the two comparisons is
-    returned. With ``agg="mean"``, the mean over both rates and all pairs is returned.
-
-    Examples
-    --------
-    >>> from skfair.metrics import equalized_odds_ratio
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(equalized_odds_ratio(y_true, y_pred, sensitive_features=sex), 3)
-    0.5
-    """
-
-
-@_comparison("positive_predictive_value")
-def predictive_parity_difference() -> None:
-    """Compute the difference of positive predictive values between groups (0 is parity).
-
+predictive_parity_difference, predictive_parity_ratio = _criterion(
+    "predictive_parity",
+    "positive_predictive_value",
+    of="positive predictive values",
+    about="""
     The positive predictive value of a group, also called precision, is the share of true positives
     among its rows that are predicted positive.
+    """,
+    examples=(0.167, 0.75),
+    says="The difference of precisions: does a positive decision mean the same in each group?",
+    does_not_say="Whether groups have equal selection rates. If base rates differ, it cannot hold "
+    "together with equalized odds, unless predictions are perfect.",
+)
 
-    Examples
-    --------
-    >>> from skfair.metrics import predictive_parity_difference
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(predictive_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
-    0.167
-    """
-
-
-@_comparison("positive_predictive_value")
-def predictive_parity_ratio() -> None:
-    """Compute the ratio of positive predictive values between groups (1 is parity).
-
-    The positive predictive value of a group, also called precision, is the share of true positives
-    among its rows that are predicted positive.
-
-    Examples
-    --------
-    >>> from skfair.metrics import predictive_parity_ratio
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(predictive_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
-    0.75
-    """
-
-
-@_comparison("false_omission_rate")
-def false_omission_parity_difference() -> None:
-    """Compute the difference of false omission rates between groups (0 is parity).
-
+false_omission_parity_difference, false_omission_parity_ratio = _criterion(
+    "false_omission_parity",
+    "false_omission_rate",
+    of="false omission rates",
+    about="""
     The false omission rate of a group is the share of positive rows among its rows that are
     predicted negative: how often a refusal is wrong. It is 1 minus the negative predictive value,
     so the differences of both are equal, but their ratios are not.
+    """,
+    examples=(0.5, 0.0),
+    says="The difference of false omission rates: is a refusal wrong as often in each group?",
+    does_not_say="Whether groups are refused equally often.",
+)
 
-
-    Examples
-    --------
-    >>> from skfair.metrics import false_omission_parity_difference
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(false_omission_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
-    0.5
-    """
-
-
-@_comparison("false_omission_rate")
-def false_omission_parity_ratio() -> None:
-    """Compute the ratio of false omission rates between groups (1 is parity).
-
-    The false omission rate of a group is the share of positive rows among its rows that are
-    predicted negative: how often a refusal is wrong. It is 1 minus the negative predictive value,
-    so the differences of both are equal, but their ratios are not.
-
-
-    Examples
-    --------
-    >>> from skfair.metrics import false_omission_parity_ratio
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(false_omission_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
-    0.0
-    """
-
-
-@_comparison("error_ratio")
-def treatment_equality_difference() -> None:
-    """Compute the difference of false negatives per false positive between groups (0 is parity).
-
+treatment_equality_difference, treatment_equality_ratio = _criterion(
+    "treatment_equality",
+    "error_ratio",
+    of="false negatives per false positive",
+    about="""
     Each group is described by its number of false negatives divided by its number of false
     positives. This number is undefined for a group without false positives: depending on
     ``zero_division``, an error is raised or NaN is returned, never infinity.
+    """,
+    examples=(1.0, 0.0),
+    says="The difference of numbers of false negatives for each false positive.",
+    does_not_say="How many errors are made in all.",
+)
 
-    Examples
-    --------
-    >>> from skfair.metrics import treatment_equality_difference
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(treatment_equality_difference(y_true, y_pred, sensitive_features=sex), 3)
-    1.0
-    """
-
-
-@_comparison("error_ratio")
-def treatment_equality_ratio() -> None:
-    """Compute the ratio of false negatives per false positive between groups (1 is parity).
-
-    Each group is described by its number of false negatives divided by its number of false
-    positives. This number is undefined for a group without false positives: depending on
-    ``zero_division``, an error is raised or NaN is returned, never infinity.
-
-    Examples
-    --------
-    >>> from skfair.metrics import treatment_equality_ratio
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(treatment_equality_ratio(y_true, y_pred, sensitive_features=sex), 3)
-    0.0
-    """
-
-
-@_comparison("accuracy")
-def accuracy_parity_difference() -> None:
-    """Compute the difference of accuracies between groups (0 is parity).
-
+accuracy_parity_difference, accuracy_parity_ratio = _criterion(
+    "accuracy_parity",
+    "accuracy",
+    of="accuracies",
+    about="""
     The accuracy of a group is the share of its rows that are predicted correctly. The labels may
     have any number of classes. With ``pos_label``, this class is compared with the rest.
+    """,
+    examples=(0.25, 0.667),
+    says="The difference of accuracies.",
+    does_not_say="Who is harmed, because both kinds of errors count equally.",
+)
 
-    Examples
-    --------
-    >>> from skfair.metrics import accuracy_parity_difference
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(accuracy_parity_difference(y_true, y_pred, sensitive_features=sex), 3)
-    0.25
-    """
-
-
-@_comparison("accuracy")
-def accuracy_parity_ratio() -> None:
-    """Compute the ratio of accuracies between groups (1 is parity).
-
-    The accuracy of a group is the share of its rows that are predicted correctly. The labels may
-    have any number of classes. With ``pos_label``, this class is compared with the rest.
-
-    Examples
-    --------
-    >>> from skfair.metrics import accuracy_parity_ratio
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(accuracy_parity_ratio(y_true, y_pred, sensitive_features=sex), 3)
-    0.667
-    """
-
-
-@_comparison("selection_rate")
-def independence_gap() -> None:
-    """Compute the independence gap of predictions and groups (0 is parity).
+independence_gap = _total(
+    "independence",
+    "selection_rate",
+    about="""
+    Compute the independence gap of predictions and groups (0 is parity).
 
     The gap is the difference of selection rates, so it equals
     :func:`demographic_parity_difference`. ``y_true`` is not used and may be None.
+    """,
+    example=0.25,
+    says="The difference of selection rates.",
+    does_not_say="Whether the difference is justified by the truth.",
+)
 
-    Examples
-    --------
-    >>> from skfair.metrics import independence_gap
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(independence_gap(y_true, y_pred, sensitive_features=sex), 3)
-    0.25
-    """
-
-
-@_comparison("true_positive_rate", "false_positive_rate")
-def separation_gap() -> None:
-    """Compute the separation gap of predictions and groups within true classes (0 is parity).
+separation_gap = _total(
+    "separation",
+    "true_positive_rate",
+    "false_positive_rate",
+    about="""
+    Compute the separation gap of predictions and groups within true classes (0 is parity).
 
     The gap of two groups is the difference of their true positive rates plus the difference of
     their false positive rates, so it is at most 2.
+    """,
+    example=0.5,
+    says="The difference of true positive rates plus the difference of false positive rates.",
+    does_not_say="Which of the two differences is larger.",
+)
 
-    Examples
-    --------
-    >>> from skfair.metrics import separation_gap
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(separation_gap(y_true, y_pred, sensitive_features=sex), 3)
-    0.5
-    """
-
-
-@_comparison("positive_predictive_value", "false_omission_rate")
-def sufficiency_gap() -> None:
-    """Compute the sufficiency gap of true classes and groups within predicted ones (0 is parity).
+sufficiency_gap = _total(
+    "sufficiency",
+    "positive_predictive_value",
+    "false_omission_rate",
+    about="""
+    Compute the sufficiency gap of true classes and groups within predicted ones (0 is parity).
 
     Within each predicted class, the share of positive rows is compared between two groups. The gap
     is the sum of both differences, so it is at most 2.
-
-    Examples
-    --------
-    >>> from skfair.metrics import sufficiency_gap
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(sufficiency_gap(y_true, y_pred, sensitive_features=sex), 3)
-    0.667
-    """
-
-
-@_DOCUMENTED["largest"]
-def largest_selection_rate(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    zero_division: ZeroDivision = "raise",
-) -> float:
-    """Compute the largest selection rate of a group.
-
-    This is the quantity that a cap on the rates of groups limits, as in ``BoundedSelectionRate``.
-    With control features, the groups of all strata count, including strata that have a single
-    group.
-
-    Examples
-    --------
-    >>> from skfair.metrics import largest_selection_rate
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(largest_selection_rate(y_true, y_pred, sensitive_features=sex), 3)
-    0.75
-    """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = Cohort.of_labels(y_true, y_pred, *who, counted="predictions", pos_label=pos_label)
-    return rows.table(squares=False).largest("selection_rate", zero_division)
-
-
-@_DOCUMENTED["largest"]
-def largest_false_positive_rate(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    zero_division: ZeroDivision = "raise",
-) -> float:
-    """Compute the largest false positive rate of a group.
-
-    This is the quantity that a cap on the rates of groups limits, as in ``BoundedSelectionRate``.
-    With control features, the groups of all strata count, including strata that have a single
-    group.
-
-    Examples
-    --------
-    >>> from skfair.metrics import largest_false_positive_rate
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(largest_false_positive_rate(y_true, y_pred, sensitive_features=sex), 3)
-    0.5
-    """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = Cohort.of_labels(y_true, y_pred, *who, pos_label=pos_label)
-    return rows.table(squares=False).largest("false_positive_rate", zero_division)
-
-
-@_DOCUMENTED["largest"]
-def largest_false_negative_rate(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike,
-    *,
-    sensitive_features: ColumnsLike,
-    control_features: ColumnsLike | None = None,
-    sample_weight: ColumnLike | None = None,
-    intersectional: bool = True,
-    pos_label: ClassLabel = None,
-    zero_division: ZeroDivision = "raise",
-) -> float:
-    """Compute the largest false negative rate of a group.
-
-    This is the quantity that a cap on the rates of groups limits, as in ``BoundedSelectionRate``.
-    With control features, the groups of all strata count, including strata that have a single
-    group.
-
-    Examples
-    --------
-    >>> from skfair.metrics import largest_false_negative_rate
-    >>> y_true, y_pred = [1, 1, 0, 0, 1, 1, 0, 0], [1, 1, 1, 0, 1, 0, 1, 0]
-    >>> sex = ["f", "f", "f", "f", "m", "m", "m", "m"]
-    >>> round(largest_false_negative_rate(y_true, y_pred, sensitive_features=sex), 3)
-    0.5
-    """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = Cohort.of_labels(y_true, y_pred, *who, pos_label=pos_label)
-    return rows.table(squares=False).largest("false_negative_rate", zero_division)
+    """,
+    example=0.667,
+    says="The difference of the share of truly positive people among the selected, plus the same "
+    "difference among people not selected.",
+    does_not_say="Which of the two differences is larger.",
+)
+largest_selection_rate = _largest("selection_rate", example=0.75)
+largest_false_positive_rate = _largest("false_positive_rate", example=0.5)
+largest_false_negative_rate = _largest("false_negative_rate", example=0.5)

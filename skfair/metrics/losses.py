@@ -24,10 +24,11 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
-from skfair.groups.cohort import Cohort, Columns
+from skfair.groups.cohort import Cohort, cohort_of, score_rows, takes_cohort, value_rows
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision, aggregate
 from skfair.groups.distinct_rows import WeightedRows
 from skfair.groups.labels import check_positive
+from skfair.groups.measured_rows import Columns, MeasuredRows
 from skfair.groups.weighted_rows import LazyRows
 from skfair.metrics.docs import COMPARISONS, documented_gap_of_scores
 from skfair.utils.docs import described, documenter
@@ -141,6 +142,7 @@ def _parameters() -> None:
 _documented = documenter(COMPARISONS | described(_parameters))
 
 
+@takes_cohort
 @_documented
 def loss_parity_difference(
     y_true: ColumnLike | None,
@@ -194,8 +196,15 @@ def loss_parity_difference(
     >>> loss_parity_difference(y_true, y_score, sensitive_features=sex, loss="hinge")
     0.75
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    losses, targets = _losses_of(y_true, y_score, who, loss, task, subset, pos_label)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+    )
+    losses, targets = _losses_of(people, intersectional, loss, task, subset)
     cells = losses.groups.compared_by(reference)
     means = _loss_means(losses, targets, subset, cells, zero_division)
     if sum_classes not in (False, True, "absolute"):
@@ -212,6 +221,7 @@ def loss_parity_difference(
     return aggregate(np.concatenate(gaps), agg, zero_division)
 
 
+@takes_cohort
 @_documented
 def largest_group_loss(
     y_true: ColumnLike | None,
@@ -254,13 +264,21 @@ def largest_group_loss(
     >>> largest_group_loss(y_true, y_score, sensitive_features=sex, loss="hinge")
     0.75
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    losses, targets = _losses_of(y_true, y_score, who, loss, task, subset, pos_label)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+    )
+    losses, targets = _losses_of(people, intersectional, loss, task, subset)
     cells = losses.groups.present
     means = _loss_means(losses, targets, subset, cells, zero_division)
     return float(means[:, 0, cells].max())
 
 
+@takes_cohort
 @_documented
 def excess_loss(
     y_true: ColumnLike,
@@ -315,8 +333,15 @@ def excess_loss(
     >>> round(excess_loss(y_true, y_score, sensitive_features=sex, loss="hinge", agg="mean"), 3)
     0.075
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    losses, targets = _losses_of(y_true, y_score, who, loss, task, "all", pos_label)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+    )
+    losses, targets = _losses_of(people, intersectional, loss, task, "all")
     [[of_cells, overall]] = _loss_means(losses, targets, "all", losses.groups.compared, np.nan)
     # A cell is a group within a stratum of control features. A group that is alone in its stratum
     # has no excess over the stratum, so only cells that occur in a pair are taken.
@@ -327,6 +352,7 @@ def excess_loss(
     return aggregate((of_cells - overall)[cells], agg, is_one_sided=True)
 
 
+@takes_cohort
 @documented_gap_of_scores
 def mean_score_difference(
     y_true: ColumnLike | None,
@@ -374,11 +400,18 @@ def mean_score_difference(
     >>> mean_score_difference(None, [1, 2, 3, 5], sensitive_features=["f", "f", "m", "m"])
     2.5
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = Cohort.of_scores(y_score, y_true, *who, summary=lambda lazy: lazy.means("y_score"))
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+    )
+    rows = score_rows(people, intersectional, summary=lambda lazy: lazy.means("y_score"))
     return aggregate(rows.groups.differences(*_means(rows), reference=reference), agg)
 
 
+@takes_cohort
 @_documented
 def mean_residual_difference(
     y_true: ColumnLike,
@@ -430,8 +463,14 @@ def mean_residual_difference(
     >>> mean_residual_difference(y_true, y_pred, sensitive_features=sex)
     1.5
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows, _ = _losses_of(y_true, y_score, who, _residual, "regression", "all", None)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+    )
+    rows, _ = _losses_of(people, intersectional, _residual, "regression", "all")
     return aggregate(rows.groups.differences(*_means(rows), reference=reference), agg)
 
 
@@ -441,18 +480,16 @@ def _residual(targets: FloatArray, scores: FloatArray) -> FloatArray:
 
 
 def _losses_of(
-    y_true: ColumnLike | None,
-    y_score: ColumnLike,
-    who: tuple[Any, Any, Any, bool],  # groups, control features, weights, intersectional
+    people: Cohort,
+    intersectional: bool,
     loss: Loss,
     task: Task,
     subset: RowSubset,
-    pos_label: ClassLabel,
-) -> tuple[Cohort, FloatArray]:
-    """Return a cohort whose values are losses, and the target of each row (1 or -1 of classifiers).
+) -> tuple[MeasuredRows, FloatArray]:
+    """Return rows whose values are losses, and the target of each row (1 or -1 of classifiers).
 
-    For Dask collections, the cohort has one row for each group and label that occur. It stands for
-    all rows of this group and label, and its value is their mean loss.
+    For Dask collections, there is one row for each group and label that occur. It stands for all
+    rows of this group and label, and its value is their mean loss.
     """
     row_loss, is_regression = _row_loss(loss, task, subset), task == "regression"
 
@@ -460,7 +497,7 @@ def _losses_of(
         true = own.get("y_true")
         if is_regression:
             return check_scores(true, "y_true", n_rows)
-        return np.where(check_positive(true, "y_true", pos_label, n_rows), 1.0, -1.0)
+        return np.where(check_positive(true, "y_true", people.pos_label, n_rows), 1.0, -1.0)
 
     def summary(lazy: LazyRows) -> WeightedRows:
         """Return the rows that stand for a Dask collection, with columns "loss" and "targets"."""
@@ -477,9 +514,9 @@ def _losses_of(
 
     labels, numbers = ((), ("y_score", "y_true")) if is_regression else (("y_true",), ("y_score",))
     options: dict[str, Any] = {"labels": labels, "numbers": numbers, "summary": summary}
-    columns = {"y_true": y_true, "y_score": y_score}
-    rows = Cohort.read(values_of, columns, *who, **options).with_weight_in_groups()
-    if "loss" in rows.columns:  # the cohort comes from ``summary``, and its values are losses
+    rows = value_rows(people, values_of, ("y_true", "y_score"), intersectional, **options)
+    rows = rows.with_weight_in_groups()
+    if "loss" in rows.columns:  # they come from ``summary``, and its values are losses
         return rows, rows.columns["targets"]
     targets = targets_of(rows.columns, rows.values.size)
     return replace(rows, values=row_loss(rows.values, targets)), targets
@@ -496,7 +533,7 @@ def _loss_of_numbers(
 
 
 def _loss_means(
-    losses: Cohort,
+    losses: MeasuredRows,
     targets: FloatArray,
     subset: RowSubset,
     of_cells: IntArray,
@@ -514,7 +551,7 @@ def _loss_means(
     return np.stack(means)
 
 
-def _means(rows: Cohort, is_counted: BoolArray | None = None) -> FloatArray:
+def _means(rows: MeasuredRows, is_counted: BoolArray | None = None) -> FloatArray:
     """Return the mean value of each cell, and of its whole stratum: (2, n_cells).
 
     ``is_counted`` marks the rows that count (None: all). Without such rows the mean is NaN.

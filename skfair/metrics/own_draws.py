@@ -6,14 +6,15 @@ Every cell is then measured with the rows that the resample gives it. So a unit 
 cells is drawn for all of them, and differences between cells have the right variance.
 
 - If the labels are few and the metric takes ``sample_weight``, a resample is a table of weights by
-  true and predicted label (``_tables``). No row is visited, and F1, precision and recall of all
-  resamples are computed at once.
+  true and predicted label (``_tables``), and no row is visited.
 - Other metrics are called with the rows of each resample (``_of_rows``).
 
 ``measure_own`` turns the resamples into intervals, and ``evidence_of_own`` into the p-values of
-``disparity_test``. Rare labels among few rows need care: a group of ten rows without an error has
-an F1 of 1 in each resample of its rows. If there are two labels, half a row of each prediction is
-therefore added to each true class that a cell has, as ``GroupTable.resampled`` does for rates.
+``disparity_test``. Metrics of two classes that are declared rates, such as the F1 score, are not
+resampled: they have the intervals and tests of rates. Rare labels among few rows need care: a group
+of ten rows without an error has an accuracy of 1 in each resample of its rows. If there are two
+labels, half a row of each prediction is therefore added to each true class that a cell has, as
+``GroupTable.resampled`` does for rates.
 """
 
 from __future__ import annotations
@@ -23,13 +24,15 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics import f1_score, precision_score, recall_score
 from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, FloatArray, IntArray, Seed
-from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import Reference, ratios
+from skfair.groups.declared_rates import rate_named
 from skfair.groups.levels import number_tuples
+from skfair.groups.measured_rows import MeasuredRows
+from skfair.groups.outcomes import outcomes_of
+from skfair.groups.rates import CellMeans
 from skfair.groups.row_units import RowUnits, share_of_few
 from skfair.metrics.evidence import Evidence
 from skfair.metrics.own_metrics import (
@@ -37,6 +40,8 @@ from skfair.metrics.own_metrics import (
     OwnMetrics,
     OwnRows,
     parameters_of,
+    positive_of,
+    rate_of_metric,
     takes_scores,
     value_of,
     with_positive,
@@ -54,13 +59,6 @@ _BLOCK = 10**6
 # So many resamples are expected beyond the bound of a test. With half as many, the error
 # probability of a test at 5% varies by 1 point between seeds, and with these by 0.7 points.
 _BEYOND = 50
-# Metrics of two classes that are a ratio of sums: what a row of each outcome (true negative, false
-# positive, false negative, true positive) adds to the numerator and to the denominator.
-_SUMS: dict[Any, tuple[tuple[int, ...], tuple[int, ...]]] = {
-    f1_score: ((0, 0, 0, 2), (0, 1, 1, 2)),
-    precision_score: ((0, 0, 0, 1), (0, 1, 0, 1)),
-    recall_score: ((0, 0, 0, 1), (0, 0, 1, 1)),
-}
 
 
 def resampled(
@@ -182,13 +180,6 @@ def _tables(
 
 def _of_tables(metric: Callable[..., float], levels: list[Any], tables: FloatArray) -> FloatArray:
     """Return the metric of tables of weights by true and predicted label, (n_tables, n_kinds)."""
-    positive = getattr(metric, "keywords", {}).get("pos_label", 1)
-    if is_share(metric) and len(levels) == 2 and positive in levels:
-        sums = _SUMS[getattr(metric, "func", metric)]
-        order = 1 if levels.index(positive) else -1  # -1 if the positive class comes first
-        above, below = (tables[:, ::order] @ np.array(own, float) for own in sums)
-        out = np.full(len(tables), np.nan)
-        return np.asarray(np.divide(above, below, out=out, where=below > 0))
     array = np.array(levels)
     true, predicted = np.repeat(array, len(array)), np.tile(array, len(array))
     few, places = np.unique(tables, axis=0, return_inverse=True)
@@ -199,15 +190,6 @@ def _of_tables(metric: Callable[..., float], levels: list[Any], tables: FloatArr
         for table in few
     ]
     return np.array(numbers)[places.ravel()]
-
-
-def is_share(metric: Callable[..., float]) -> bool:
-    """Whether a metric is a share, a ratio of sums of ``_SUMS``, as ``with_positive`` binds it."""
-    bound: dict[str, Any] = getattr(metric, "keywords", {})
-    is_plain = bound.keys() <= {"pos_label", "zero_division"}
-    return (
-        is_plain and getattr(metric, "func", metric) in _SUMS and np.isnan(bound["zero_division"])
-    )
 
 
 def value_or_nan(
@@ -231,20 +213,25 @@ def measure_own(
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Return the value of each metric in each cell, and the ends of its intervals.
 
-    The ends are named ``..._low`` and ``..._high``. They are percentiles of resamples. A metric
-    that does not return a number has no interval.
+    The ends are named ``..._low`` and ``..._high``. They are percentiles of resamples, or those of
+    a share if the metric is a declared rate. A metric that does not return a number has no
+    interval.
     """
     values, limits = {}, {}
     rng = check_random_state(random_state)
     for name, metric in metrics.items():
         predicted = np.asarray(rows.y_score) if takes_scores(metric) else rows.y_pred
         labels = None if takes_scores(metric) else predicted
+        rate, positive = rate_of_metric(metric), positive_of(metric, rows.pos_label)
         metric = with_positive(metric, rows.pos_label, rows.y_true, labels)
         of_cells = [value_of(metric, rows, predicted, cell) for cell in cells]
         is_number = all(isinstance(value, float) for value in of_cells)
         values[name] = np.empty(len(cells), np.float64 if is_number else object)
         values[name][:] = of_cells
-        if n_resamples and is_number:
+        if n_resamples and rate:
+            sums = _means_of_rate(rate, rows, positive, cells, units)
+            limits[f"{name}_low"], limits[f"{name}_high"] = sums.interval(confidence)
+        elif n_resamples and is_number:
             given = metric, rows, predicted, cells, values[name], units, n_resamples, rng
             draws = np.where(np.isnan(values[name]), np.nan, resampled(*given))
             tail = 50 * (1 - confidence)
@@ -254,9 +241,27 @@ def measure_own(
     return values, limits
 
 
+def _means_of_rate(
+    rate: str,
+    rows: OwnRows,
+    pos_label: ClassLabel,
+    cells: list[IntArray],  # a row may lie in several
+    units: RowUnits | None,
+) -> CellMeans:
+    """Return a declared rate of each cell, like ``GroupTable.means``."""
+    every = np.concatenate(cells)
+    codes = np.repeat(np.arange(len(cells)), [cell.size for cell in cells])
+    outcomes = outcomes_of(rows.y_true, rows.y_pred, pos_label)[every]
+    weights = None if rows.weights is None else rows.weights[every]
+    of_rows = None if units is None else units.taken(every)
+    return CellMeans.of_outcomes(
+        rate_named(rate), outcomes, codes, len(cells), weights, of_rows, are_merged=False
+    )
+
+
 def evidence_of_own(
     metric: GroupMetric,
-    rows: Cohort,
+    rows: MeasuredRows,
     reference: Reference,
     pos_label: ClassLabel,
     confidence: float,
@@ -273,8 +278,7 @@ def evidence_of_own(
             "an error, such as 1 minus the metric, or compare='difference'."
         )
     own, own_rows, cells, values = metric.measured(rows, pos_label, reference)
-    # The resamples of a share cost next to nothing.
-    n_resamples = max(500, round(_BEYOND * (4 if is_share(own) else 1) / (1 - confidence)))
+    n_resamples = max(500, round(_BEYOND / (1 - confidence)))
     rng, groups = check_random_state(0), rows.groups
     n_cells, names = groups.group_of.size, np.array(groups.cells.names, dtype=object)
     draws = resampled(own, own_rows, own_rows.y_pred, cells, values, rows.units, n_resamples, rng)

@@ -20,8 +20,8 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import numpy as np
+import sklearn.metrics
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.metrics import f1_score, fbeta_score, precision_score, recall_score
 from sklearn.utils import check_consistent_length
 
 from skfair._typing import (
@@ -33,7 +33,7 @@ from skfair._typing import (
     MatrixLike,
 )
 from skfair.groups.attributes import check_aligned
-from skfair.groups.cohort import Cohort, Columns
+from skfair.groups.cohort import Cohort, cohort_of, method_takes_cohort, value_rows, with_columns
 from skfair.groups.compared_groups import (
     Agg,
     ComparedGroups,
@@ -44,7 +44,9 @@ from skfair.groups.compared_groups import (
     is_group,
     ratios,
 )
+from skfair.groups.declared_rates import RATES
 from skfair.groups.labels import check_positive, positive_codes
+from skfair.groups.measured_rows import Columns, MeasuredRows
 from skfair.metrics.docs import documented_gap
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.keywords import Function
@@ -105,6 +107,11 @@ class GroupMetric:
         return str(getattr(getattr(self.metric, "func", self.metric), "__name__", "metric"))
 
     @property
+    def rate(self) -> str:
+        """The rate of labels that the metric is, such as "f1_score", see :func:`rate_of_metric`."""
+        return rate_of_metric(self.metric)
+
+    @property
     def is_extreme(self) -> bool:
         """Whether the value is that of a group, and no group is compared with another."""
         return self.compare in ("smallest", "largest")
@@ -113,6 +120,7 @@ class GroupMetric:
         name = getattr(self.metric, "__name__", repr(self.metric))
         return f"make_group_metric({name}, compare={self.compare!r})"
 
+    @method_takes_cohort
     @_predictions_by_name
     @documented_gap
     def __call__(
@@ -144,10 +152,17 @@ class GroupMetric:
             value of a group, depending on ``compare``.
         """
         check_agg(agg)
-        who = sensitive_features, control_features, sample_weight, intersectional
-        cohort = self.read(y_true, y_pred, who, is_counted=False)
-        *_, values = self.measured(cohort, pos_label, reference, zero_division)
-        first, second = (values[side] for side in self.compared(cohort.groups, reference))
+        people = cohort_of(
+            y_true,
+            y_pred,
+            sensitive_features=sensitive_features,
+            control_features=control_features,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+        )
+        rows = self.read(people, intersectional, is_counted=False)
+        *_, values = self.measured(rows, people.pos_label, reference, zero_division)
+        first, second = (values[side] for side in self.compared(rows.groups, reference))
         if self.is_extreme:
             return float((np.min if self.compare == "smallest" else np.max)(first))
         if self.compare == "difference":
@@ -157,17 +172,18 @@ class GroupMetric:
         quotients = np.where(first == second, 1.0, ratios(first, second))
         return aggregate(quotients, agg, zero_division, worst_is_smallest=True)
 
-    def read(
-        self, y_true: Any, y_pred: Any, who: tuple[Any, Any, Any, bool], **options: Any
-    ) -> Cohort:
-        """Return the rows, given who they are as ``Cohort.read`` takes it; raise for Dask's."""
-        if is_lazy(y_true, y_pred, *who[:3]):
+    def read(self, people: Cohort, intersectional: bool, **options: Any) -> MeasuredRows:
+        """Return the rows; raise for Dask collections."""
+        if takes_scores(self.metric) and people.y_score is not None:
+            people = with_columns(people, y_pred=people.y_score)
+        rows = people.y_true, people.y_pred, people.sensitive_features
+        if is_lazy(*rows, people.control_features, people.sample_weight):
             raise TypeError(f"{self!r} reads single rows. compute() the Dask collections.")
-        return Cohort.read(_numbered, {"y_true": y_true, "y_pred": y_pred}, *who, **options)
+        return value_rows(people, _numbered, ("y_true", "y_pred"), intersectional, **options)
 
     def measured(
         self,
-        cohort: Cohort,
+        given: MeasuredRows,
         pos_label: ClassLabel,
         reference: Reference,
         zero_division: ZeroDivision = "raise",
@@ -177,8 +193,7 @@ class GroupMetric:
         With ``reference="overall"`` the whole strata follow after the cells. A cell that is
         compared and has no value raises, unless ``zero_division`` is NaN.
         """
-        rows, groups = OwnRows.of(cohort), cohort.groups
-        columns = cohort.columns
+        rows, groups, columns = OwnRows.of(given), given.groups, given.columns
         predicted = None if takes_scores(self.metric) else columns["y_pred"]
         metric = with_positive(self.metric, pos_label, columns["y_true"], predicted)
         cells = groups.rows_of_cells()
@@ -208,7 +223,7 @@ class GroupMetric:
 
 
 def _numbered(columns: Columns) -> IntArray:
-    """Return row numbers as the values of a cohort, since labels of any kind are no values."""
+    """Return row numbers as values, since labels of any kind are no numbers."""
     true, predicted = (np.asarray(columns[name]) for name in ("y_true", "y_pred"))
     check_consistent_length(true, predicted)
     return np.arange(true.shape[0])
@@ -337,7 +352,10 @@ class WorstClass:
 
 
 OwnMetrics: TypeAlias = Mapping[str, Callable[..., float]]
-_UNDEFINED_AS_ZERO = (f1_score, fbeta_score, precision_score, recall_score)
+# The metrics of scikit-learn that are declared rates; two of them are F scores.
+_RATES = dict.fromkeys(("f1_score", "fbeta_score"), "") | {
+    function: name for name, rate in RATES.items() for function in rate.functions
+}
 # A metric whose second argument has one of these names is given the scores.
 _SCORE_NAMES = {"y_score", "y_proba", "y_prob"}
 
@@ -356,8 +374,8 @@ class OwnRows(NamedTuple):
     pos_label: ClassLabel = None
 
     @classmethod
-    def of(cls, rows: Cohort, pos_label: ClassLabel = None) -> OwnRows:
-        """Return the columns of a cohort, as metrics of one's own take them."""
+    def of(cls, rows: MeasuredRows, pos_label: ClassLabel = None) -> OwnRows:
+        """Return the columns of rows, as metrics of one's own take them."""
         true, predicted = (np.asarray(rows.columns[name]) for name in ("y_true", "y_pred"))
         return cls(true, predicted, rows.columns.get("y_score"), rows.weights, pos_label)
 
@@ -434,6 +452,34 @@ def takes_pos_label(metric: Callable[..., float], **bound: object) -> bool:
     return is_of_two and "pos_label" in parameters_of(metric) and "pos_label" not in bound
 
 
+def rate_of_metric(metric: Callable[..., float]) -> str:
+    """Return the declared rate that a metric of scikit-learn is, for two classes; "" if none.
+
+    A metric that averages over classes, or has a value where the rate is undefined, is none.
+    """
+    base: Any = getattr(metric, "func", metric)
+    bound = {"average": "binary", **getattr(metric, "keywords", {})}
+    is_plain = bound["average"] == "binary" and bound.keys() <= {"average", "beta", "pos_label"}
+    if not _is_rate(base) or not is_plain:
+        return ""
+    name, beta = _RATES[base.__name__], bound.get("beta", base is sklearn.metrics.f1_score)
+    is_number = isinstance(beta, float | int) and 0.01 <= beta <= 100
+    return name or (f"f{beta:.15g}_score" if is_number else "")
+
+
+def positive_of(metric: Any, pos_label: ClassLabel) -> ClassLabel:
+    """Return the positive class, which may be bound to a metric of one's own."""
+    function = metric.metric if isinstance(metric, GroupMetric) else metric
+    bound: dict[str, ClassLabel] = getattr(function, "keywords", {})
+    return bound.get("pos_label", pos_label)
+
+
+def _is_rate(function: Any) -> bool:
+    """Whether a function is one of scikit-learn's that ``_RATES`` names."""
+    name = getattr(function, "__name__", "")
+    return name in _RATES and function is getattr(sklearn.metrics, name)
+
+
 def with_positive(
     metric: Callable[..., float],
     pos_label: ClassLabel,
@@ -449,7 +495,7 @@ def with_positive(
     """
     base, bound = getattr(metric, "func", metric), getattr(metric, "keywords", {})
     is_of_two = bound.get("average", "binary") == "binary"
-    if is_of_two and base in _UNDEFINED_AS_ZERO and "zero_division" not in bound:
+    if is_of_two and _is_rate(base) and "zero_division" not in bound:
         metric = partial(metric, zero_division=np.nan)
     positive = bound.get("pos_label", pos_label)
     if not is_of_two or "pos_label" not in parameters_of(metric):

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import cohort_of, score_rows, takes_cohort
 from skfair.groups.compared_groups import Agg, ZeroDivision, aggregate
+from skfair.groups.declared_rates import rates_of
 from skfair.groups.intervals import Intervals
-from skfair.groups.rates import rates_of
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.metrics.scores import SortedScores, Ties, auc_gaps, gap_of_pairs, rankable_rows
 from skfair.utils.rounding import ROUNDING
@@ -58,7 +59,7 @@ class StatisticalParityGap:
     the same rows, so the groups, weights and intervals are read only once.
     """
 
-    def __init__(self, rows: Cohort, interval: IntervalLike, normalize: bool = True) -> None:
+    def __init__(self, rows: MeasuredRows, interval: IntervalLike, normalize: bool = True) -> None:
         intervals, self._has_weights = rows.groups.intervals(interval), rows.weights is not None
         self._level = partial(levels_at, intervals, normalize=normalize)
         self._attributes = []
@@ -79,6 +80,7 @@ class StatisticalParityGap:
         return aggregate(np.concatenate(values), agg)
 
 
+@takes_cohort
 @documented_gap_of_scores
 def partial_statistical_parity_gap(
     y_true: ColumnLike | None,
@@ -119,11 +121,18 @@ def partial_statistical_parity_gap(
     0.0
     0.5
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = rankable_rows(y_score, y_true, *who)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+    )
+    rows = rankable_rows(people, intersectional)
     return StatisticalParityGap(rows, interval, normalize)(agg=agg)
 
 
+@takes_cohort
 @documented_gap_of_scores
 def partial_ccdf_gap(
     y_true: ColumnLike | None,
@@ -157,8 +166,14 @@ def partial_ccdf_gap(
     """
     from skfair._kernels.sorted_pairs import largest_gaps_inside
 
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = rankable_rows(y_score, y_true, *who)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+    )
+    rows = rankable_rows(people, intersectional)
     intervals = rows.groups.intervals(interval)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
@@ -191,6 +206,7 @@ def partial_ccdf_gap(
     return gap_of_pairs(rows, gaps, agg)
 
 
+@takes_cohort
 @documented_gap_of_scores
 def partial_group_auc_gap(
     y_true: ColumnLike | None,
@@ -221,8 +237,14 @@ def partial_group_auc_gap(
     >>> partial_group_auc_gap(None, y_score, sensitive_features=sex, interval=(0.5, 1))
     0.5
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = rankable_rows(y_score, y_true, *who)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+    )
+    rows = rankable_rows(people, intersectional)
     intervals = rows.groups.intervals(interval)
 
     def gaps(s: SortedScores, first: IntArray, second: IntArray, start: int) -> FloatArray:
@@ -236,6 +258,7 @@ def partial_group_auc_gap(
 RankWithin = Literal["group", "class"]
 
 
+@takes_cohort
 @documented_gap_of_scores
 def partial_demographic_parity_gap(
     y_true: ColumnLike | None,
@@ -273,8 +296,14 @@ def partial_demographic_parity_gap(
     0.5
     """
     check_number(threshold, "threshold")
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = rankable_rows(y_score, y_true, *who, threshold=threshold)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+    )
+    rows = rankable_rows(people, intersectional, threshold=threshold)
     intervals = rows.groups.intervals(interval)
     is_above, cells = rows.values > threshold, rows.groups.cells
     values = is_above if rows.weights is None else is_above * rows.weights
@@ -284,6 +313,7 @@ def partial_demographic_parity_gap(
     return aggregate(rows.groups.differences(overlaps, overlaps), agg)
 
 
+@takes_cohort
 @documented_gap
 def partial_equal_opportunity_gap(
     y_true: ColumnLike | None,
@@ -321,14 +351,22 @@ def partial_equal_opportunity_gap(
     ... )
     0.5
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = rankable_rows(y_score, y_true, *who, labels=("y_true",), threshold=threshold)
-    positive = rows.positive(pos_label)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+    )
+    rows = rankable_rows(people, intersectional, labels=("y_true",), threshold=threshold)
+    positive = rows.positive(people.pos_label)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     rows.groups.check_class(rates[:, 1], rows.groups.compared, True, zero_division)
     return aggregate(rows.groups.differences(rates[:, 1], rates[:, 1]), agg, zero_division)
 
 
+@takes_cohort
 @documented_gap
 def partial_equalized_odds_gap(
     y_true: ColumnLike | None,
@@ -363,9 +401,16 @@ def partial_equalized_odds_gap(
     >>> partial_equalized_odds_gap(y_true, y_score, sensitive_features=sex, interval=(0, 1))
     0.5
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = rankable_rows(y_score, y_true, *who, labels=("y_true",), threshold=threshold)
-    positive = rows.positive(pos_label)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+    )
+    rows = rankable_rows(people, intersectional, labels=("y_true",), threshold=threshold)
+    positive = rows.positive(people.pos_label)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
     for c in (0, 1):
         rows.groups.check_class(rates[:, c], rows.groups.compared, bool(c), zero_division)
@@ -373,6 +418,7 @@ def partial_equalized_odds_gap(
     return aggregate(differences, agg, zero_division)
 
 
+@takes_cohort
 def suggest_interval(
     y_score: ColumnLike,
     *,
@@ -433,8 +479,10 @@ def suggest_interval(
     check_number(step, "step", 0.01, 0.5)
     check_number(min_width, "min_width", 0, 1)
     check_number(threshold, "threshold")
-    who = sensitive_features, None, sample_weight
-    rows = Cohort.of_scores(y_score, None, *who, threshold=threshold)
+    people = cohort_of(
+        y_score=y_score, sensitive_features=sensitive_features, sample_weight=sample_weight
+    )
+    rows = score_rows(people, threshold=threshold)
     if rate is None:
         rate = float(np.average(rows.values > threshold, weights=rows.weights))
     check_number(rate, "rate", 0, 1)
@@ -462,7 +510,7 @@ def suggest_interval(
 
 
 def _class_rates(
-    rows: Cohort,
+    rows: MeasuredRows,
     positive: IntArray,
     interval: IntervalLike,
     threshold: float,

@@ -31,10 +31,11 @@ from skfair._typing import (
     Seed,
 )
 from skfair.groups.attributes import Role, check_alignment, check_missing, read_columns
+from skfair.groups.cohort import spreads_cohort
+from skfair.groups.declared_rates import rate_named, rates_of
 from skfair.groups.encoding import encode_groups
 from skfair.groups.outcomes import outcomes_of
 from skfair.groups.probabilities import GroupProbabilities, check_length
-from skfair.groups.rates import RATES, rates_of
 from skfair.groups.row_units import RowUnits, read_units
 from skfair.metrics.disparity_tests import MeasuredConstraint, requested_metric
 from skfair.metrics.intervals import quantiles
@@ -59,6 +60,7 @@ KNOWN_OF_CELL = 30
 MOST_CELLS = 50
 
 
+@spreads_cohort
 def disparity_bounds(
     metric: str | MeasuredConstraint | Callable[..., float],
     y_true: ColumnLike | None,
@@ -206,7 +208,8 @@ def difference_of(
     if is_lazy(*columns):
         raise TypeError(f"{name} resamples rows in memory. compute() the collections.")
     spec = requested_metric(metric, "difference")[1]
-    if spec is None or spec.kind != "difference":
+    are_means = spec is not None and all(rate_named(rate).is_mean for rate in spec.rates)
+    if spec is None or spec.kind != "difference" or not are_means:
         raise ValueError(
             f"{name} is for differences of rates of labels, not for metric={metric!r}. Pass a name "
             "such as 'equal_opportunity' or 'equalized_odds'."
@@ -283,7 +286,7 @@ def _rate_bounds(
     its other rows in the denominator. The rate grows with a and falls with o, and the largest a can
     occur together with the smallest o.
     """
-    above, below = RATES[rate][:2]
+    above, below = rate_named(rate).above, rate_named(rate).below
     mass = outcomes.sum(axis=(1, 2))
     ends = []  # the smallest and the largest a of each group, and then the same for o
     for entries in (above, below - above):

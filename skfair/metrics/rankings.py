@@ -22,7 +22,7 @@ import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.groups.attributes import check_aligned
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import cohort_of, spreads_cohort, value_rows
 from skfair.groups.encoding import GroupEncoding, one_group
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter
@@ -85,14 +85,15 @@ def ranked_rows(
     codes, names = check_labels(query_id, "query_id", n)
     groups = one_group(n)
     if sensitive_features is not None:
-        who = sensitive_features, None, None, intersectional
-        rows = Cohort.read(lambda _: scores, {"y_score": first}, *who, each_row=True)
+        people = cohort_of(y_score=first, sensitive_features=sensitive_features)
+        rows = value_rows(people, lambda _: scores, ["y_score"], intersectional, each_row=True)
         groups = rows.groups.cells
     starts = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=len(names)))])
     order = np.argsort(codes, kind="stable")
     return RankedRows(grades, scores, groups, order, codes[order], starts, names)
 
 
+@spreads_cohort
 def pair_error_gap(
     y_true: ColumnLike | None,
     y_score: ColumnLike,
@@ -158,6 +159,7 @@ def pair_error_gap(
     return _aggregated(rows, pair_error_gaps(rows), agg, zero_division)
 
 
+@spreads_cohort
 @documenter(described(pair_error_gap))
 def exposure_gap(
     y_true: ColumnLike | None,
@@ -202,6 +204,7 @@ def exposure_gap(
     return _aggregated(rows, exposure_gaps(rows, k), agg, zero_division)
 
 
+@spreads_cohort
 @documenter(described(exposure_gap))
 def rank_gap(
     y_true: ColumnLike | None,
@@ -238,6 +241,7 @@ def rank_gap(
     return _aggregated(rows, rank_gaps(rows, k), agg, zero_division)
 
 
+@spreads_cohort
 @documenter(described(exposure_gap))
 def ndcg(
     y_true: ColumnLike | None,

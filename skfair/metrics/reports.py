@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import Cohort, cohort_of, outcome_rows, score_rows, takes_cohort
 from skfair.groups.compared_groups import (
     Agg,
     ComparedGroups,
@@ -31,10 +31,12 @@ from skfair.groups.compared_groups import (
     nothing_to_compare,
 )
 from skfair.groups.compared_rates import Pairs, pairs_of
+from skfair.groups.declared_rates import RATES, rates_of
 from skfair.groups.distinct_rows import WeightedRows
 from skfair.groups.estimates import Estimate, intervals
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.outcomes import Counted
-from skfair.groups.rates import CellMeans, rates_of
+from skfair.groups.rates import CellMeans
 from skfair.groups.table import GroupTable
 from skfair.groups.weighted_rows import LazyRows
 from skfair.metrics.intervals import difference_interval, quantiles, spread
@@ -48,7 +50,6 @@ from skfair.metrics.own_metrics import (
 )
 from skfair.metrics.pooled import pooled_rates
 from skfair.metrics.resampled_scores import SCORE_METRICS, resampled_gaps
-from skfair.utils.keywords import groups_by_name
 from skfair.utils.other_names import name_in_skfair
 from skfair.utils.validation import (
     check_number,
@@ -57,14 +58,11 @@ from skfair.utils.validation import (
 )
 from skfair.utils.warn import warn_user
 
-_REPORT_RATES = (
-    *("base_rate", "selection_rate", "true_positive_rate", "false_positive_rate"),
-    *("positive_predictive_value", "negative_predictive_value", "accuracy"),
-)
+_REPORT_RATES = tuple(name for name, rate in RATES.items() if rate.is_listed)
 _COUNTS = ("n", "n_units")  # columns that are whole numbers, and have no differences
 
 
-@groups_by_name
+@takes_cohort
 def group_report(
     y_true: ColumnLike | None,
     y_pred: ColumnLike | None = None,
@@ -133,9 +131,9 @@ def group_report(
         Further metrics, which are added as columns under their names. Each one is a function of
         scikit-learn or of your own. It is called as ``metric(y_true, y_pred)`` for each group, and
         with ``sample_weight`` if weights are given. A metric whose second argument is named
-        ``y_score`` or ``y_proba``, such as ``roc_auc_score``, receives the scores. The intervals of
-        these metrics are percentiles of ``n_bootstrap`` resamples of all rows, or of all units,
-        also if ``method="wilson"``. With two labels, half a row of each prediction is added to
+        ``y_score`` or ``y_proba``, such as ``roc_auc_score``, receives the scores. F scores,
+        precision and recall of two classes have the intervals of rates. Other intervals are
+        percentiles of ``n_bootstrap`` resamples of all rows, or of all units. With two labels, half a row of each prediction is added to
         each true class of a group, so that ten rows without an error do not look certain. Rows of
         metrics that have no ``sample_weight``, or that are computed from scores or numbers, are
         thinned to about 20000 for each group, and the interval is scaled to its size. F1, precision
@@ -185,16 +183,25 @@ def group_report(
     m        4          0.500    0.500
     overall  8          0.625    0.625
     """
+    people = cohort_of(
+        y_true,
+        y_pred,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        units=units,
+        pos_label=pos_label,
+    )
     check_probability(confidence, "confidence")
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
-    _check_columns(y_true is None, bool(metrics), rates, method, estimate)
+    _check_columns(people.y_true is None, bool(metrics), rates, method, estimate)
     if not metrics or isinstance(metrics, Mapping):  # check_own says what is wrong with others
-        check_predictions(metrics, y_pred, y_score)
-    who = sensitive_features, control_features, sample_weight, intersectional
-    options: dict[str, Any] = {"pos_label": pos_label, "units": units, "is_counted": not metrics}
+        check_predictions(metrics, people.y_pred, people.y_score)
+    options: dict[str, Any] = {"is_counted": not metrics}
     if not rates:  # without a positive class, labels are only compared with each other
         options["counted"] = "equal"
-    rows = _read(y_true, y_pred, y_score, *who, **options)
+    rows = _read(people, intersectional, **options)
     tables = table, _ = _counted(rows)
     listed, cells = ListedCells(table.groups), table.groups.cells
     # The values by column, and the ends of their intervals (``..._low`` and ``..._high``)
@@ -205,7 +212,7 @@ def group_report(
         columns["n_units"] = np.array([float(np.unique(own).size) for own in owners])
     if method == "bootstrap":
         draws = _resampled(tables, listed, n_bootstrap, random_state)
-    names = _REPORT_RATES if y_true is not None else ("selection_rate",)
+    names = _REPORT_RATES if people.y_true is not None else ("selection_rate",)
     for rate in names if rates else ():
         columns[rate] = rates_of(counts, rate)
         if method is not None:
@@ -213,12 +220,12 @@ def group_report(
             limits[f"{rate}_low"], limits[f"{rate}_high"] = ends
         if estimate == "pooled":
             _pool(rate, table, listed, columns, limits, confidence)
-    if y_score is not None:
+    if people.y_score is not None:
         columns["mean_score"] = _mean_scores(rows, listed)
-    if metrics and y_true is not None:
+    if metrics and people.y_true is not None:
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
         resampling = n_bootstrap if method else 0, confidence, random_state
-        of_cells = OwnRows.of(rows, pos_label), listed.rows(), rows.units
+        of_cells = OwnRows.of(rows, people.pos_label), listed.rows(), rows.units
         own, ends_of_own = measure_own(metrics, *of_cells, *resampling)
         columns, limits = columns | own, limits | ends_of_own
     is_pooled, pairs, places = estimate == "pooled", {}, []
@@ -234,7 +241,7 @@ def group_report(
     return report
 
 
-def _mean_scores(rows: Cohort, listed: ListedCells) -> FloatArray:
+def _mean_scores(rows: MeasuredRows, listed: ListedCells) -> FloatArray:
     """Return the mean score of each row of the report; NaN without weight."""
     cells, weights = rows.groups.cells, rows.weights
     values = check_scores(rows.columns["y_score"], "y_score", cells.n_samples)
@@ -248,7 +255,7 @@ def _mean_scores(rows: Cohort, listed: ListedCells) -> FloatArray:
 _Tables: TypeAlias = tuple[GroupTable, GroupTable | None]
 
 
-def _counted(rows: Cohort) -> _Tables:
+def _counted(rows: MeasuredRows) -> _Tables:
     """Count the rows of each cell and, if there are units, of each stratum."""
     return rows.table(), None if rows.units is None else rows.in_one().table()
 
@@ -331,7 +338,7 @@ def _pool(
             limits[f"{rate}_{name}"][listed.places] = end
 
 
-@groups_by_name
+@takes_cohort
 def fairness_report(
     y_true: ColumnLike | None,
     y_pred: ColumnLike | None,
@@ -438,24 +445,32 @@ def fairness_report(
     >>> float(report.loc["demographic_parity_difference", "value"])
     0.25
     """
+    people = cohort_of(
+        y_true,
+        y_pred,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        units=units,
+        pos_label=pos_label,
+    )
     check_probability(confidence, "confidence")
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
-    if y_pred is None and y_score is None:
+    if people.y_pred is None and people.y_score is None:
         raise ValueError("fairness_report needs y_pred, y_score or both; got neither.")
     rng = check_random_state(random_state)
-    who = sensitive_features, control_features, sample_weight, intersectional
-    options: dict[str, Any] = {"pos_label": pos_label, "units": units, "is_binned": True}
-    rows = _read(y_true, y_pred, y_score, *who, **options)
+    rows = _read(people, intersectional, is_binned=True)
     if not rows.groups.pairs[0].size:
         raise nothing_to_compare()
     measured: dict[str, tuple[float, FloatArray]] = {}
     estimated: dict[str, tuple[float, float]] = {}
-    if y_pred is not None:
+    if people.y_pred is not None:
         measured |= _measure_labels(rows, reference, agg, n_bootstrap, rng)
         if n_bootstrap and agg == "worst":
             estimated = _estimated_ends(rows.table(), measured, reference, confidence)
-    if y_score is not None:
-        measured |= _measure_scores(rows, pos_label, agg, n_bootstrap, rng)
+    if people.y_score is not None:
+        measured |= _measure_scores(rows, people.pos_label, agg, n_bootstrap, rng)
     report = pd.DataFrame({"value": {name: value for name, (value, _) in measured.items()}})
     if n_bootstrap:
         tail = (1 - confidence) / 2
@@ -503,7 +518,7 @@ def _estimated_ends(
 
 
 def _measure_labels(
-    rows: Cohort, reference: Reference, agg: Agg, n_bootstrap: int, rng: np.random.RandomState
+    rows: MeasuredRows, reference: Reference, agg: Agg, n_bootstrap: int, rng: np.random.RandomState
 ) -> dict[str, tuple[float, FloatArray]]:
     """Return the value of each metric of labels, and its values for ``n_bootstrap`` resamples.
 
@@ -526,7 +541,11 @@ def _measure_labels(
 
 
 def _measure_scores(
-    rows: Cohort, pos_label: ClassLabel, agg: Agg, n_bootstrap: int, rng: np.random.RandomState
+    rows: MeasuredRows,
+    pos_label: ClassLabel,
+    agg: Agg,
+    n_bootstrap: int,
+    rng: np.random.RandomState,
 ) -> dict[str, tuple[float, FloatArray]]:
     """Return the value of each metric of scores, and its values for ``n_bootstrap`` resamples.
 
@@ -548,30 +567,29 @@ def _measure_scores(
 
 
 def _read(
-    y_true: ColumnLike | None,
-    y_pred: ColumnLike | None,
-    y_score: ColumnLike | None,
-    *who: Any,  # groups, strata, weights and whether attributes are crossed, as Cohort takes them
+    people: Cohort,
+    intersectional: bool,
+    *,
     is_binned: bool = False,  # Dask collections: whether scores are binned, or only averaged
     **options: Any,
-) -> Cohort:
+) -> MeasuredRows:
     """Read labels and scores for both reports.
 
-    The values of the cohort are the scores if ``y_pred`` is None, and outcomes otherwise: by true
-    and predicted class, or by predicted class alone if ``y_true`` is None.
+    The values of the rows are the scores if there are no predictions, and outcomes otherwise: by
+    true and predicted class, or by predicted class alone without true labels.
     """
 
     def summary(rows: LazyRows) -> WeightedRows:
         return rows.binned("y_score") if is_binned else rows.means("y_score")
 
-    if y_score is not None:
+    options["units"] = people.units
+    if people.y_score is not None:
         options |= {"numbers": ("y_score",), "summary": summary}
-    if y_pred is None:
-        del options["pos_label"]
-        return Cohort.of_scores(y_score, y_true, *who, labels=("y_true",), **options)
-    counted: Counted = "classes" if y_true is not None else "predictions"
+    if people.y_pred is None:
+        return score_rows(people, intersectional, labels=("y_true",), **options)
+    counted: Counted = "classes" if people.y_true is not None else "predictions"
     options = {"counted": counted, **options}
-    return Cohort.of_labels(y_true, y_pred, *who, y_score=y_score, **options)
+    return outcome_rows(people, intersectional=intersectional, y_score=people.y_score, **options)
 
 
 class Report(pd.DataFrame):

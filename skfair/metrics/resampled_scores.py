@@ -17,8 +17,8 @@ from itertools import islice
 import numpy as np
 
 from skfair._typing import BoolArray, FloatArray, IntArray
-from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import Agg, aggregate
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.row_units import RowUnits
 from skfair.metrics.scores import (
     group_auc_gap,
@@ -48,7 +48,7 @@ class SortedRows:
     labels are left out.
     """
 
-    def __init__(self, rows: Cohort, positive: IntArray | None) -> None:
+    def __init__(self, rows: MeasuredRows, positive: IntArray | None) -> None:
         self._order = np.argsort(-rows.values, kind="stable")
         self._scores = rows.values[self._order]
         self._has_classes = positive is not None
@@ -128,7 +128,7 @@ def _partners(
 
 
 def resampled_gaps(
-    rows: Cohort,
+    rows: MeasuredRows,
     positive: IntArray | None,
     agg: Agg,
     n_bootstrap: int,
@@ -153,7 +153,7 @@ def resampled_gaps(
     return np.array(of_draws).reshape(n_bootstrap, n_metrics)
 
 
-def _resampled_weights(rows: Cohort, rng: np.random.RandomState) -> Iterator[FloatArray]:
+def _resampled_weights(rows: MeasuredRows, rng: np.random.RandomState) -> Iterator[FloatArray]:
     """Yield the weights of the rows in one resample after the other, without end.
 
     A cell is a group, or a group within a stratum of control features. Rows are drawn with

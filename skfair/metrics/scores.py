@@ -21,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import Cohort, cohort_of, score_rows, takes_cohort
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision, aggregate
+from skfair.groups.labels import warn_of_threshold
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.metrics.docs import documented_gap, documented_gap_of_scores
 from skfair.utils.threads import BLOCK, for_groups, over_blocks
 from skfair.utils.validation import check_scores, one_dimensional
@@ -185,7 +187,7 @@ _TIE_VALUES = {"half": 0.5, "geq": 1.0}
 
 
 def gap_of_pairs(
-    rows: Cohort,
+    rows: MeasuredRows,
     values_of_pairs: Callable[[SortedScores, IntArray, IntArray, int], FloatArray],
     agg: Agg,
 ) -> float:
@@ -202,14 +204,16 @@ def gap_of_pairs(
     return aggregate(np.concatenate(values), agg)
 
 
-def rankable_rows(y_score: Any, y_true: Any, *who: Any, **options: Any) -> Cohort:
+def rankable_rows(people: Cohort, intersectional: bool = True, **options: Any) -> MeasuredRows:
     """Read scores for metrics of ranks, and raise if they look like decisions.
 
-    The arguments are those of ``Cohort.of_scores``.
+    The arguments are those of ``Cohort.scores``.
     """
-    rows = Cohort.of_scores(y_score, y_true, *who, **options)
+    rows = score_rows(people, intersectional, **options)
     y_score, name = rows.columns["y_score"], options.get("name", "y_score")
     low, high = rows.values.min(), rows.values.max()
+    if options.get("threshold") == 0 and low > 0 and high <= 1:  # 0 is for decision functions
+        warn_of_threshold(rows.values, 0.0)
     kind = getattr(getattr(one_dimensional(y_score, name), "dtype", None), "kind", "O")
     is_pair = rows.values.size > 2 and low < high
     if is_pair and kind in "biu" and np.all((rows.values == low) | (rows.values == high)):
@@ -221,6 +225,7 @@ def rankable_rows(y_score: Any, y_true: Any, *who: Any, **options: Any) -> Cohor
     return rows
 
 
+@takes_cohort
 @documented_gap_of_scores
 def wasserstein_gap(
     y_true: ColumnLike | None,
@@ -247,11 +252,18 @@ def wasserstein_gap(
     >>> wasserstein_gap(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.2
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = Cohort.of_scores(y_score, y_true, *who)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+    )
+    rows = score_rows(people, intersectional)
     return gap_of_pairs(rows, lambda s, i, j, _: s.areas_between(s.rank, i, j), agg)
 
 
+@takes_cohort
 @documented_gap_of_scores
 def statistical_parity_gap(
     y_true: ColumnLike | None,
@@ -283,11 +295,18 @@ def statistical_parity_gap(
     >>> statistical_parity_gap(None, [0.1, 0.3, 0.2, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = Cohort.of_scores(y_score, y_true, *who)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+    )
+    rows = score_rows(people, intersectional)
     return gap_of_pairs(rows, lambda s, i, j, _: s.largest_gaps(s.rank, i, j), agg)
 
 
+@takes_cohort
 @documented_gap_of_scores
 def group_auc_gap(
     y_true: ColumnLike | None,
@@ -315,8 +334,14 @@ def group_auc_gap(
     >>> group_auc_gap(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = Cohort.of_scores(y_score, y_true, *who)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+    )
+    rows = score_rows(people, intersectional)
     return gap_of_pairs(rows, lambda s, i, j, _: auc_gaps(s, s.mass, i, j, ties), agg)
 
 
@@ -390,10 +415,11 @@ def expected_calibration_error(
     {'f': 0.0, 'm': 0.2, 'overall': 0.1}
     """
     everybody = np.zeros(check_scores(y_score).size, np.int64)
-    rows = Cohort.of_scores(y_score, y_true, everybody, None, sample_weight, each_row=True)
+    rows = MeasuredRows.of_scores(y_score, y_true, everybody, None, sample_weight, each_row=True)
     return float(_calibration_errors(rows, pos_label)[0, 0])
 
 
+@takes_cohort
 @documented_gap
 def calibration_difference(
     y_true: ColumnLike | None,
@@ -442,13 +468,20 @@ def calibration_difference(
     >>> calibration_difference(y_true, y_score, sensitive_features=sex)
     0.2
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = Cohort.of_scores(y_score, y_true, *who, labels=("y_true",))
-    errors = _calibration_errors(rows, pos_label)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+    )
+    rows = score_rows(people, intersectional, labels=("y_true",))
+    errors = _calibration_errors(rows, people.pos_label)
     return aggregate(rows.groups.differences(*errors, reference=reference), agg)
 
 
-def outcomes_of_probabilities(rows: Cohort, pos_label: ClassLabel) -> IntArray:
+def outcomes_of_probabilities(rows: MeasuredRows, pos_label: ClassLabel) -> IntArray:
     """Return which rows are positive (1 or 0); raise unless the scores lie between 0 and 1."""
     low, high = rows.values.min(), rows.values.max()
     if low < 0 or high > 1:
@@ -459,7 +492,7 @@ def outcomes_of_probabilities(rows: Cohort, pos_label: ClassLabel) -> IntArray:
     return rows.positive(pos_label)
 
 
-def _calibration_errors(rows: Cohort, pos_label: ClassLabel) -> FloatArray:
+def _calibration_errors(rows: MeasuredRows, pos_label: ClassLabel) -> FloatArray:
     """Return the calibration error of each cell, and of its whole stratum: (2, n_cells).
 
     For each bin, w (y - p) is added up over its rows (weight w, outcome y, probability p). The
@@ -475,6 +508,7 @@ def _calibration_errors(rows: Cohort, pos_label: ClassLabel) -> FloatArray:
         return np.asarray(np.abs(parts[..., :-1]).sum(axis=-1) / parts[..., -1])
 
 
+@takes_cohort
 @documented_gap
 def inter_group_pairwise_gap(
     y_true: ColumnLike | None,
@@ -507,12 +541,20 @@ def inter_group_pairwise_gap(
     >>> inter_group_pairwise_gap(y_true, y_score, sensitive_features=["f", "f", "m", "m"])
     0.0
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = Cohort.of_scores(y_score, y_true, *who, labels=("y_true",))
-    positive = rows.positive(pos_label)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+    )
+    rows = score_rows(people, intersectional, labels=("y_true",))
+    positive = rows.positive(people.pos_label)
     return _pairwise_gap(rows, positive, ties, agg, zero_division, across=True)
 
 
+@takes_cohort
 @documented_gap
 def intra_group_pairwise_gap(
     y_true: ColumnLike | None,
@@ -543,14 +585,21 @@ def intra_group_pairwise_gap(
     >>> intra_group_pairwise_gap(y_true, y_score, sensitive_features=["f", "f", "m", "m"])
     1.0
     """
-    who = sensitive_features, control_features, sample_weight, intersectional
-    rows = Cohort.of_scores(y_score, y_true, *who, labels=("y_true",))
-    positive = rows.positive(pos_label)
+    people = cohort_of(
+        y_true,
+        y_score=y_score,
+        sensitive_features=sensitive_features,
+        control_features=control_features,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+    )
+    rows = score_rows(people, intersectional, labels=("y_true",))
+    positive = rows.positive(people.pos_label)
     return _pairwise_gap(rows, positive, ties, agg, zero_division, across=False)
 
 
 def _pairwise_gap(
-    rows: Cohort,
+    rows: MeasuredRows,
     positive: IntArray,
     ties: Ties,
     agg: Agg,

@@ -15,15 +15,16 @@ resample (``_rate_bounds``), as :mod:`skfair.metrics.proxy_bounds` does for unkn
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
-from skfair.groups.cohort import Cohort, Columns
+from skfair.groups.cohort import cohort_of, spreads_cohort, value_rows
+from skfair.groups.declared_rates import rates_of
 from skfair.groups.labels import positive_codes
-from skfair.groups.rates import rates_of
+from skfair.groups.measured_rows import Columns
 from skfair.metrics.disparity_tests import MeasuredConstraint
 from skfair.metrics.proxy_bounds import difference_of, resamples, widened
 from skfair.utils.factorize import Factorized, factorize
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@spreads_cohort
 def outcome_bounds(
     metric: str | MeasuredConstraint | Callable[..., float],
     y_true: ColumnLike,
@@ -129,9 +131,10 @@ def outcome_bounds(
     def values_of(own: Columns) -> IntArray:
         return _outcomes(own["y_true"], own["y_pred"], pos_label, pos_label_true)
 
-    columns = {"y_true": y_true, "y_pred": y_pred}
-    who: tuple[Any, ...] = sensitive_features, None, sample_weight
-    rows = Cohort.read(values_of, columns, *who, units=units, each_row=True)
+    people = cohort_of(
+        y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight
+    )
+    rows = value_rows(people, values_of, ("y_true", "y_pred"), units=units, each_row=True)
     n, cells = rows.values.size, rows.groups.cells
     weights = np.ones(n) if rows.weights is None else rows.weights
     codes, names = 6 * cells.codes[0] + rows.values, np.array(cells.names)

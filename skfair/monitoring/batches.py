@@ -14,20 +14,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import date, datetime
+from hashlib import blake2b
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, TypeAlias
 
 import numpy as np
-from sklearn.metrics import f1_score
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.attributes import MAX_LEVELS, check_aligned
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import cohort_of, outcome_rows
 from skfair.groups.compared_groups import names_group
 from skfair.groups.decision_memo import read_memo
+from skfair.groups.declared_rates import is_f_score, rate_named
 from skfair.groups.limits import Limit, limits_of_attributes
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.row_units import unit_codes, unit_numbers
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS, LabelSpec
@@ -38,17 +40,14 @@ from skfair.utils.warn import unwanted, warn_user
 
 # Largest ``horizon`` and ``min_group_size``.
 _MOST = 1_000_000_000
-_CONSTRAINTS = (
-    "demographic_parity",
-    "equal_opportunity",
-    "false_positive_parity",
-    "false_negative_parity",
-    "equalized_odds",
-)
-# The rates that a monitor compares, by its constraint. The F1 score is passed as a GroupMetric.
-COMPARED = {name: LABEL_METRICS[f"{name}_difference"] for name in _CONSTRAINTS} | {
-    "f1_score": LabelSpec("difference", ("f1_score",))
+# The rates that a monitor compares, by its constraint: all shares of rows.
+_CONSTRAINTS = {
+    name.removesuffix("_difference"): spec
+    for name, spec in LABEL_METRICS.items()
+    if spec.kind == "difference" and all(rate_named(rate).is_mean for rate in spec.rates)
 }
+# Batches of fewer rows may be equal by chance
+_FEW = 30
 # Number or time of a batch, as users pass it. If None, batches are counted from 0.
 Batch: TypeAlias = int | str | date | np.datetime64 | None
 
@@ -105,12 +104,13 @@ def count_batch(
     options: Mapping[str, Any],
     units: ColumnLike | None,
     met: Set[float],  # the numbers of the units of earlier batches
-) -> tuple[GroupTable, GroupTable, set[float]]:
+) -> tuple[GroupTable, GroupTable, set[float], str]:
     """Count the rows of a batch by group and by true and predicted class.
 
     Returned are a table of all rows, a table of the rows of units that no earlier batch had (the
-    evidence), and the numbers of the units of the batch. Without ``units`` both tables have all
-    rows. The first one has weights only, and the second one also sums over units.
+    evidence), the numbers of the units of the batch, and a digest of its rows. Without ``units``
+    both tables have all rows, and with units the digest is "". The first table has weights only,
+    and the second one also sums over units.
     """
     codes, numbers, is_new = None, [], np.ones(1, bool)
     if units is not None:
@@ -119,15 +119,22 @@ def count_batch(
         numbers = unit_numbers(owners)
         is_new = np.array([number not in met for number in numbers])[codes]
 
-    def counted(weights: FloatArray | None) -> GroupTable:
+    def read(weights: FloatArray | None) -> MeasuredRows:
         is_crossed = not isinstance(limit, Mapping)
-        who: tuple[Any, ...] = sensitive_features, None, weights, is_crossed
+        people = cohort_of(
+            *labels,
+            sensitive_features=sensitive_features,
+            sample_weight=weights,
+            units=codes,
+            pos_label=options["pos_label"],
+        )
         with unwanted(SmallGroupWarning):  # a batch need not have every declared group
-            return Cohort.of_labels(*labels, *who, units=codes, **options).table()
+            return outcome_rows(people, options["counted"], is_crossed, units=codes)
 
-    rows = evidence = counted(None)
+    of_batch = read(None)
+    rows = evidence = of_batch.table()
     if not is_new.all():
-        evidence = counted(is_new.astype(float)) if is_new.any() else rows.emptied()
+        evidence = read(is_new.astype(float)).table() if is_new.any() else rows.emptied()
     attributes = [""]
     if isinstance(limit, Mapping):
         cells = rows.groups.cells
@@ -135,7 +142,19 @@ def count_batch(
         attributes = list(cells.levels.attributes)
     levels = {**rows.levels, "attribute": attributes}
     rows = replace(rows, levels=levels, sums={"weights": rows.weights})
-    return rows, replace(evidence, levels=levels), set(numbers)
+    digest = _digest(of_batch) if units is None else ""
+    return rows, replace(evidence, levels=levels), set(numbers), digest
+
+
+def _digest(rows: MeasuredRows) -> str:
+    """Return a text that batches with the same rows have in common; "" for few rows."""
+    counts = np.ones(1) if rows.weights is None else rows.weights
+    if rows.values.size * counts.max(initial=0) < _FEW:
+        return ""
+    made = blake2b(repr(rows.groups.cells.names).encode(), digest_size=12)
+    for own in (rows.values, rows.groups.cells.codes, counts):
+        made.update(np.ascontiguousarray(own, np.float64).tobytes())
+    return made.hexdigest()
 
 
 def is_empty(*arguments: Any) -> bool:
@@ -165,14 +184,26 @@ def chosen_limit(limit: Any, constraint: str) -> Any:
     return limits.get("") or limits  # a memo has the key "" if it has one limit for all
 
 
+def compared_by(constraint: Any) -> LabelSpec:
+    """Return what a constraint compares; F scores are given as metrics, and known by their name."""
+    if isinstance(constraint, str) and constraint in _CONSTRAINTS:
+        return _CONSTRAINTS[constraint]
+    if is_f_score(constraint):
+        return LabelSpec("difference", (constraint,))
+    raise ValueError(
+        f"constraint must be one of {listed(_CONSTRAINTS)} or make_group_metric(f1_score), got "
+        f"{constraint!r}.{did_you_mean(constraint, _CONSTRAINTS)}"
+    )
+
+
 def constraint_name(constraint: Any, is_ratio: bool) -> Any:
     """Return the name of a constraint, also if it is a metric of ``make_group_metric``.
 
-    Evidence that may be looked at after each batch is known of rates, and of F1 as one of them.
+    Evidence that may be looked at after each batch is known of declared rates, such as F1.
     """
     if not isinstance(constraint, GroupMetric):
         return constraint
-    if constraint.metric is not f1_score:
+    if not constraint.rate:
         raise ValueError(
             f"No interval of {constraint!r} is known that holds after every batch. A monitor takes "
             "make_group_metric(f1_score) and rates. Audit each period instead: "
@@ -184,18 +215,13 @@ def constraint_name(constraint: Any, is_ratio: bool) -> Any:
             f"The limit is on a {wanted}, but {constraint!r} is not. Make it with "
             f"compare={wanted!r}."
         )
-    return constraint.measure
+    return constraint.rate
 
 
 def check_settings(settings: Mapping[str, Any], levels: Any) -> None:
     """Raise unless the settings of a monitor (``monitor._SETTINGS``) and its levels are valid."""
     constraint, reference = settings["constraint"], settings["reference"]
-    if constraint not in COMPARED:
-        raise ValueError(
-            f"constraint must be one of {listed(_CONSTRAINTS)} or "
-            f"make_group_metric(f1_score), got {constraint!r}."
-            f"{did_you_mean(constraint, _CONSTRAINTS)}"
-        )
+    compared_by(constraint)  # raises if it is none
     difference, ratio = settings["max_disparity"], settings["min_ratio"]
     lag, horizon = settings["reference_batches"], settings["horizon"]
     if ratio is not None and (difference is not None or lag is not None):

@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
+from skfair.groups.declared_rates import hits_and_rows, rate_named, rates_of
 from skfair.groups.limits import Limit
-from skfair.groups.rates import CellMeans, hits_and_rows, parts_of_rate, rates_of
+from skfair.groups.rates import CellMeans
 from skfair.groups.shared_units import SharedUnits, unit_products
 from skfair.groups.table import GroupTable, total
 from skfair.groups.two_rates import worth_of_pairs
-from skfair.monitoring.batches import COMPARED, check_keys, checked_batch, reference_keys
+from skfair.monitoring.batches import check_keys, checked_batch, compared_by, reference_keys
 from skfair.monitoring.windows import Windows, aligned, checked_numbers
 from skfair.utils.rounding import TINY
 from skfair.utils.text import check_text, listed, plural
@@ -103,12 +104,14 @@ class Comparison:
         predicted class, times what it adds to another. They tell how the rates vary together.
     met : set of float
         The numbers (hashes) of all units that were read.
+    last_rows : str
+        A digest of the rows of the last batch without units, or "".
     """
 
     def __init__(self, settings: dict[str, Any], table: GroupTable) -> None:
         self.settings, self.table, self.keys = settings, table, table.cells()
         check_keys(self.keys)
-        self.rates = COMPARED[settings["constraint"]].rates
+        self.rates = compared_by(settings["constraint"]).rates
         self.is_ratio = settings["min_ratio"] is not None
         self.limit: Limit = settings["min_ratio" if self.is_ratio else "max_disparity"]
         limits = self.limit if isinstance(self.limit, Mapping) else {"": self.limit}
@@ -128,6 +131,7 @@ class Comparison:
         )
         self.shared = np.zeros((n_groups, 4, n_groups, 4))
         self.met: set[float] = set()
+        self.last_rows = ""
 
     @property
     def names(self) -> list[str]:
@@ -185,7 +189,7 @@ class Comparison:
     def with_groups(self, table: GroupTable) -> Comparison:
         """Return a copy with the groups of a larger table; there is no evidence on new groups."""
         made = Comparison(self.settings, table)
-        made.first, made.met = dict(self.first), self.met
+        made.first, made.met, made.last_rows = dict(self.first), self.met, self.last_rows
         made.repeated += self.repeated
         place = {key: k for k, key in enumerate(made.keys)}
         at = np.array([place[key] for key in self.keys], np.int64)
@@ -367,6 +371,8 @@ class Comparison:
             state |= {"units": sorted(self.met), "repeated": repeated}
         if self.shared.any():
             state["shared"] = self.shared.tolist()
+        if self.last_rows:
+            state["last_rows"] = self.last_rows
         return state
 
     @classmethod
@@ -379,6 +385,7 @@ class Comparison:
             total = counts[[a == attribute for a, _ in made.keys]].sum()
             if total != made.n_rows or total > MOST_ROWS:
                 raise ValueError(f"The counts are not those of {made.n_rows} rows.")
+        [made.last_rows] = texts([state.get("last_rows", "")], 1)
         units = state.get("units", [])
         made.met = set(checked_numbers(units, "units", (len(units),), 0, 1).tolist())
         if units:
@@ -435,7 +442,8 @@ def shared_units(products: FloatArray, weights: FloatArray, rate: str) -> Shared
     A unit adds c to the rate of a group, where c is the sum of its hits minus the rate times its
     rows, over the rows of the group. Both are sums of some of the four numbers of a unit.
     """
-    hits, rows = (np.ravel(part).astype(float) for part in parts_of_rate(rate))
+    own = rate_named(rate)
+    hits, rows = (np.ravel(part).astype(float) for part in (own.above, own.below))
     n_hits, n_rows = hits_and_rows(weights, rate)
     safe = np.where(n_rows > 0, n_rows, np.inf)[:, None]
     influences, shares = (hits - (n_hits[:, None] / safe) * rows) / safe, rows / safe

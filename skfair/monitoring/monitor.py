@@ -16,6 +16,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
+from skfair.exceptions import RepeatedRowsWarning
+from skfair.groups.cohort import method_spreads_cohort
 from skfair.groups.compared_groups import Reference
 from skfair.groups.decision_memo import Memo
 from skfair.groups.limits import Limit
@@ -24,11 +26,11 @@ from skfair.groups.table import GroupTable
 from skfair.metrics.own_metrics import GroupMetric
 from skfair.monitoring import state as stored
 from skfair.monitoring.batches import (
-    COMPARED,
     Batch,
     check_settings,
     checked_batch,
     chosen_limit,
+    compared_by,
     constraint_name,
     count_batch,
     is_empty,
@@ -41,6 +43,7 @@ from skfair.utils.dask_collections import is_lazy
 from skfair.utils.keywords import groups_by_name
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, one_dimensional
+from skfair.utils.warn import warn_user
 
 # If the history has more points than this, every second one is dropped, and from then on only every
 # second batch is noted.
@@ -63,10 +66,12 @@ class DisparityMonitor:
     Parameters
     ----------
     constraint : str or GroupMetric, default="demographic_parity"
-        The fairness constraint: "demographic_parity", "equal_opportunity", "false_positive_parity",
-        "false_negative_parity" or "equalized_odds". Or ``make_group_metric(f1_score)`` for a limit
-        on F1 scores. No other metric of your own has evidence that may be looked at after every
-        batch.
+        The fairness constraint on rates: "demographic_parity", "equal_opportunity",
+        "false_positive_parity", "false_negative_parity", "equalized_odds", "predictive_parity",
+        "false_omission_parity" or "accuracy_parity". Or ``make_group_metric`` of a metric of
+        scikit-learn that is such a rate, or an F score: ``f1_score``, ``fbeta_score``,
+        ``precision_score`` or ``recall_score``. No other metric has evidence that may be looked at
+        after every batch.
     max_disparity : float, dict, str or path-like, default=None
         The limit on the difference of rates. If None, it is 0.05 unless ``min_ratio`` is given. A
         dict such as ``{"sex": 0.05, "age": 0.08}`` sets one limit for each attribute, which may be
@@ -270,7 +275,7 @@ class DisparityMonitor:
         """Return the parameters that ``merge`` and ``to_json`` need."""
         return {name: getattr(self, name) for name in _SETTINGS}
 
-    @groups_by_name
+    @method_spreads_cohort
     def update(
         self,
         y_true: ColumnLike | None,
@@ -308,7 +313,7 @@ class DisparityMonitor:
         alarm : Alarm or None
             The first alarm of the monitor, or None if there has been no alarm.
         """
-        spec = COMPARED[self.constraint]
+        spec = compared_by(self.constraint)
         if spec.uses_y_true and y_true is None:
             raise ValueError(
                 f"{self.constraint} needs y_true. If labels come later, use add_predictions and "
@@ -319,13 +324,23 @@ class DisparityMonitor:
         batch = checked_batch(self.n_batches_ if batch is None else batch, self._seen.last)
         rows = evidence = self._seen.table.emptied()
         numbers: set[float] = set()
+        digest = ""
         if not is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
             options = {"pos_label": self.pos_label, "counted": spec.counted}
             known = self._seen.limit, options, units, self._seen.met
-            rows, evidence, numbers = count_batch((y_true, y_pred), sensitive_features, *known)
+            counted = count_batch((y_true, y_pred), sensitive_features, *known)
+            rows, evidence, numbers, digest = counted
+            if digest and digest == self._seen.last_rows:
+                warn_user(
+                    f"Batch {batch!r} has the same rows as the batch before, so each person would "
+                    "be evidence twice, and an alarm may be false. If a file was read twice, "
+                    "restore the monitor that was saved before. Pass units= if people come again.",
+                    RepeatedRowsWarning,
+                )
             self._meet(rows, batch)  # raises before anything of the batch is kept
         self._seen.add(rows, batch, evidence)
         self._seen.met |= numbers
+        self._seen.last_rows = digest
         self._look(batch)
         return self.alarm_
 

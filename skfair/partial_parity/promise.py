@@ -28,11 +28,11 @@ from sklearn.exceptions import ConvergenceWarning
 from skfair import metrics
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntervalLike
 from skfair.constraints.base import Constraint, limit_for
-from skfair.groups.cohort import Cohort
 from skfair.groups.compared_groups import ComparedGroups
 from skfair.groups.encoding import GroupEncoding
 from skfair.groups.intervals import Intervals
 from skfair.groups.limits import InForce, Limit, limits_of_attributes, loosest
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.row_units import RowUnits
 from skfair.metrics.partial import StatisticalParityGap
 from skfair.partial_parity.interval_constraint import IntervalConstraint, read_constraint
@@ -203,8 +203,8 @@ class Promise:
         metric, _, arguments = self._metric
         if metric is not metrics.partial_statistical_parity_gap or self.compares_thresholds:
             return None
-        who = arguments["sensitive_features"], None, self.weights
-        rows = Cohort.of_scores(self.targets, None, *who)
+        groups = arguments["sensitive_features"]
+        rows = MeasuredRows.of_scores(self.targets, None, groups, sample_weight=self.weights)
         return StatisticalParityGap(rows, self.interval)
 
     @cached_property

@@ -34,7 +34,8 @@ from skfair.estimators.erm.report import changes, disparities, own_scores
 from skfair.estimators.erm.task import Task
 from skfair.estimators.explained import warn_if_less_explained
 from skfair.groups.attributes import take_rows
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import cohort_of, score_rows
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.training_data import TrainingData
 from skfair.metrics.evidence import evidence_of_scores
 from skfair.utils.rounding import SUM_ROUNDING
@@ -117,7 +118,10 @@ def _certified(
     path: Iterator[list[Any]],  # steps of rising limits, with a model for each split
 ) -> dict[str, Any]:
     """Return the fitted attributes of the last model whose means the held-out rows certify."""
-    certificate, cohorts = estimator._certificate(), _cohorts(data, constraints, held_out)
+    certificate, of_constraints = (
+        estimator._certificate(),
+        _judging_rows(data, constraints, held_out),
+    )
     # Models of folds close the gaps on the other folds. What they leave in their own folds cancels
     # over the folds, so the gaps were closed on the rows that test them, and p-values add up. (With
     # the largest one, 6% of 600 certificates of four and six groups were wrong where equal means
@@ -132,10 +136,8 @@ def _certified(
     def judge(models: list[Any]) -> Judgement:
         predicted = held_out.predictions(models)
         of_limits = [
-            _judged(
-                cohort.with_scores(predicted), limit, float(np.ptp(predicted)), certificate, adds
-            )
-            for cohort, limit in zip(cohorts, limits, strict=True)
+            _judged(rows.with_scores(predicted), limit, float(np.ptp(predicted)), certificate, adds)
+            for rows, limit in zip(of_constraints, limits, strict=True)
         ]
         p_values, measured, bounds = zip(*of_limits, strict=True)
         of_all = predicted if len(models) == 1 else mean_model(models).predict(held_out.X)
@@ -158,9 +160,9 @@ def _certified(
     )
 
 
-def _cohorts(
+def _judging_rows(
     data: TrainingData, constraints: Sequence[Constraint], held_out: HeldOut
-) -> list[Cohort]:
+) -> list[MeasuredRows]:
     """Return the rows that judge, in the groups and strata of each constraint.
 
     Their predictions are zeros, which the judge replaces by those of a model.
@@ -171,19 +173,26 @@ def _cohorts(
     if data.strata is not None:
         strata = np.array(data.strata.names, dtype=object)[data.strata.codes[judging]]
     nothing = np.zeros(judging.size)
-    who = [(groups, strata if each.within_strata else None, None, False) for each in constraints]
-    return [Cohort.of_scores(nothing, None, *own, each_row=True, units=together) for own in who]
+    judged = []
+    for each in constraints:
+        people = cohort_of(
+            y_score=nothing,
+            sensitive_features=groups,
+            control_features=strata if each.within_strata else None,
+        )
+        judged.append(score_rows(people, intersectional=False, each_row=True, units=together))
+    return judged
 
 
 def _judged(
-    cohort: Cohort,  # the rows that judge, with their predictions
+    rows: MeasuredRows,  # the rows that judge, with their predictions
     limit: float,
     spread: float,  # range of the predictions
     certificate: Certificate,
     adds: bool,  # whether the p-values of all pairs of groups add up
 ) -> tuple[float, float, float]:
     """Return the p-value of a limit, the disparity, and the smallest limit that is certified."""
-    shift, evidence = certificate.shift, evidence_of_scores("mean_score_difference", cohort)
+    shift, evidence = certificate.shift, evidence_of_scores("mean_score_difference", rows)
     # If a share ``shift`` of a group changes, its mean m becomes (1 - shift) m + shift q, with some
     # q in the range of the predictions.
     now = (limit - shift * spread) / (1 - shift)

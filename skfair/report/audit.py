@@ -24,6 +24,7 @@ from sklearn.base import is_regressor
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import ROLES, check_aligned
+from skfair.groups.cohort import COLUMNS, cohort_of, columns_for, kinds_of, takes_cohort
 from skfair.groups.compared_groups import Reference
 from skfair.groups.decision_memo import Memo
 from skfair.groups.labels import TaskName
@@ -53,11 +54,11 @@ from skfair.report.views import (
     rates_table,
     score_report,
     signed_table,
+    warn_of_filled,
     without_outcomes,
 )
 from skfair.report.words import law_of, law_warning
 from skfair.utils.docs import documented
-from skfair.utils.keywords import groups_by_name
 from skfair.utils.response import SCORE_METHODS, get_response, positive_class
 from skfair.utils.text import check_text, visible
 from skfair.utils.validation import check_scores
@@ -373,7 +374,7 @@ class Audit(AuditTables):
         return "\n".join(map(visible, lines))
 
 
-@groups_by_name
+@takes_cohort
 def audit(
     y_true: ColumnLike | None,
     y_pred: ColumnLike | None = None,
@@ -437,8 +438,9 @@ def audit(
     metrics : list of str or GroupMetric, default=None
         Names of the metrics to report, such as ``"demographic_parity_difference"``, and any metric
         of a single group as ``make_group_metric(f1_score)``, which is then called
-        ``"f1_score_difference"``. Its standard errors come from up to 200 resamples of the
-        rows or units, which must be in memory. If None, metrics that suit the task are chosen.
+        ``"f1_score_difference"``. F scores, precision and recall of two classes are rates. Other
+        standard errors come from up to 200 resamples of the rows or units, which must be in memory.
+        If None, metrics that suit the task are chosen.
     lead : str, default=None
         Name of the metric with which the verdicts begin, a difference of one rate such as
         ``"false_negative_parity_difference"``. If None, they begin with the true and false positive
@@ -549,6 +551,12 @@ def audit(
     ['group', 'demographic_parity_difference']
     """
     arguments = dict(locals())  # the arguments are kept for Audit.record
+    people = cohort_of(**{name: arguments[name] for name in (*COLUMNS, "pos_label")})
+    arguments |= columns_for(people, arguments)
+    sensitive_features = people.sensitive_features
+    y_true, y_pred, y_score = people.y_true, people.y_pred, people.y_score
+    before, control_features, units = people.before, people.control_features, people.units
+    sample_weight, pos_label, kinds = people.sample_weight, people.pos_label, kinds_of(people)
     check_text([title], "The title")
     options = read_options(
         random_state=random_state,
@@ -591,15 +599,21 @@ def audit(
             groups = block["sensitive_features"], block.get("control_features")
             how["like"] = check_aligned(**raw.named())
         missing = MISSING if MISSING in options.unknown else None
-        how |= {"missing": missing, "unknown": options.unknown}
+        how |= {"missing": missing, "unknown": options.unknown, "kinds": kinds}
         sample = read_table(raw, read_task, *groups, **how)
+    warn_of_filled(sample)
     own = own_of(metrics)
     like = None if n_rows is None else how["like"]
-    sample, options = with_own(sample, own, raw, groups, read_task, options, like, threshold)
+    given = raw, groups, read_task, options, like, threshold, kinds
+    sample, options = with_own(sample, own, *given)
     facts = read_about({**(about or {}), COUNTED: counted} if counted else about)
-    found = audit_table(sample, read_task, options, title, facts, raw.names(), threshold)
+    names = raw.names()
+    if kinds is not None:
+        names = {**names, "sample_weight": kinds.weight}
+        names = {argument: name for argument, name in names.items() if name}
+    found = audit_table(sample, read_task, options, title, facts, names, threshold)
     warn_of_unknown(found.gaps, own)
-    return found._made_of(in_memory(audit, arguments))
+    return found if kinds is not None else found._made_of(in_memory(audit, arguments))
 
 
 def audit_table(

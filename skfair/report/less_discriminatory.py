@@ -36,9 +36,10 @@ from skfair._typing import (
     Seed,
 )
 from skfair.groups.attributes import check_aligned
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import cohort_of, value_rows
+from skfair.groups.declared_rates import rates_of
 from skfair.groups.levels import number_tuples
-from skfair.groups.rates import rates_of
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.row_units import RowUnits
 from skfair.metrics.disparity_tests import disparity_upper_bound
 from skfair.metrics.labels import LABEL_METRICS
@@ -360,15 +361,15 @@ def alternatives(
 
 def read_judging_rows(
     X: MatrixLike, y: ColumnLike, sensitive_features: ColumnsLike, units: ColumnLike | None
-) -> Cohort:
+) -> MeasuredRows:
     """Check the rows on which models are judged, and read their groups, units and labels.
 
     The labels are the ``values`` of the result.
     """
     check_aligned(X=X, y=y, sensitive_features=sensitive_features, units=units)
     labels = np.asarray(one_dimensional(y, "y", _num_samples(X)))
-    who: dict[str, Any] = {"sensitive_features": sensitive_features, "units": units}
-    return Cohort.read(lambda _: labels, {"y": labels}, **who, each_row=True)
+    people = cohort_of(labels, sensitive_features=sensitive_features)
+    return value_rows(people, lambda _: labels, ["y_true"], units=units, each_row=True)
 
 
 def best_within_loss(table: pd.DataFrame, baseline: int) -> int:

@@ -1,7 +1,8 @@
 """Metrics of one's own in an audit: ``audit(metrics=[make_group_metric(f1_score)])``.
 
 All measures of an audit are means over rows, whose sums are merged when cells become larger groups.
-The F1 score of a group is no such mean. So an :class:`OwnMeasure` keeps the rows beside the sums,
+F scores, precision and recall of two classes are declared rates, which are such means. The area
+under the curve of a group is none. So an :class:`OwnMeasure` keeps the rows beside the sums,
 and when cells are merged it is measured anew and resampled for the groups. The result looks like a
 mean of independent rows: :class:`~skfair.groups.rates.CellMeans` gets the value of the metric, and
 as many rows as give it the standard error of the bootstrap. From there on, intervals, p-values,
@@ -16,12 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from skfair._typing import BoolArray, ColumnsLike, FloatArray, IntArray
+from skfair._typing import BoolArray, ColumnsLike, IntArray
 from skfair.groups.attributes import CONTROL, SENSITIVE
+from skfair.groups.declared_rates import rate_named
+from skfair.groups.engine_tables import Kinds
 from skfair.groups.rates import CellMeans
 from skfair.groups.row_units import RowUnits
 from skfair.groups.table import GroupTable
-from skfair.metrics.own_draws import is_share, resampled, value_or_nan
+from skfair.metrics.own_draws import resampled, value_or_nan
 from skfair.metrics.own_metrics import (
     GroupMetric,
     OwnRows,
@@ -86,14 +89,11 @@ class OwnMeasure:
         rng = np.random.RandomState(0)
         draws = resampled(*given, groups, values, self.units, self.n_resamples, rng)
         with hidden(".*", RuntimeWarning):
-            centres, variances = np.nanmean(draws, axis=0), np.nanvar(draws, axis=0)
+            variances = np.nanvar(draws, axis=0)
         is_known = np.isfinite(values) & (np.isnan(draws).mean(axis=0) <= _MOST_UNDEFINED)
         is_known &= np.nan_to_num(variances) > 0
-        values, centres = np.where(is_known, values, 0.0), np.where(is_known, centres, 0.0)
+        values = np.where(is_known, values, 0.0)
         inverse = np.where(is_known, 1 / np.where(is_known, variances, 1.0), 0.0)
-        if is_share(self.metric):  # as many rows as give a share this variance
-            n_rows = centres * (1 - centres) * inverse
-            return _means(n_rows, n_rows * values, n_rows * values, is_share=True)
         # The values of single rows have one variance in all groups, and there are as many rows in
         # all as there are people.
         people = self.cells.size if self.units is None else self.units.n_units
@@ -101,12 +101,8 @@ class OwnMeasure:
         origin = float(np.average(values, weights=inverse)) if is_known.any() else 0.0
         spread = n_rows / np.where(is_known, inverse, 1.0) * (1 - 1 / np.maximum(n_rows, 1.5))
         x = np.where(is_known, values - origin, 0.0)
-        return _means(n_rows, n_rows * x, n_rows * (spread + x**2), is_share=False, origin=origin)
-
-
-def _means(*moments: FloatArray, is_share: bool, origin: float = 0.0) -> CellMeans:
-    """Return sums of rows of weight 1, given their number and the sums of values and squares."""
-    return CellMeans(np.array([moments, moments]), is_share, origin)
+        moments = n_rows, n_rows * x, n_rows * (spread + x**2)  # of rows of weight 1
+        return CellMeans(np.array([moments, moments]), False, origin)
 
 
 def own_of(metrics: Any) -> list[GroupMetric]:
@@ -124,6 +120,7 @@ def with_own(
     options: Options,
     like: object,
     threshold: float | None,
+    kinds: Kinds | None = None,  # given if the rows are kinds of a table in an engine
 ) -> tuple[GroupTable, Options]:
     """Add metrics of one's own to the table of an audit, and their gaps to its options."""
     if not metrics:
@@ -169,6 +166,19 @@ def with_own(
             is_own = is_coded or of_scores or labels is None
             other = predicted if is_own else labels
             own_rows = OwnRows(true, np.asarray(other), None, rows.weights)
+            if metric.rate and task.kind == "binary" and is_coded:
+                outcomes = 2 * rows.true + predicted
+                of_rows: Any = cells, counts.size, rows.weights, units
+                rate = rate_named(metric.rate)
+                squares = None if kinds is None else kinds.squares
+                own_means = CellMeans.of_outcomes(rate, outcomes, *of_rows, squares=squares)
+                measures[prefix + metric.measure] = own_means
+                continue
+            if kinds is not None:
+                raise TypeError(
+                    f"{metric!r} reads single rows, and the table was counted in its engine. Pass "
+                    "the rows, as in Cohort(...)."
+                )
             own = OwnMeasure(called, own_rows, cells, units, n_resamples)
             sums = np.array([counts, 0 * counts, 0 * counts])
             measures[prefix + metric.measure] = CellMeans(np.array([sums, sums]), False, own=own)

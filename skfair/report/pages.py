@@ -18,6 +18,7 @@ from typing import Any
 import pandas as pd
 
 from skfair._version import __version__
+from skfair.groups.declared_rates import RATES
 from skfair.report.pictures import calibration_picture, density_picture, whiskers
 from skfair.report.result import AuditTables, parts, where
 from skfair.report.sentences import (
@@ -43,14 +44,8 @@ from skfair.utils.text import plural, visible
 
 # The measures that have a picture, if the task has them.
 PICTURED = (
-    "selection_rate",
-    "true_positive_rate",
-    "false_positive_rate",
-    "positive_predictive_value",
-    "mean_residual",
-    "mean_absolute_error",
-    "mean_prediction",
-    "accuracy",
+    *(name for name, rate in RATES.items() if rate.is_pictured),
+    *("mean_residual", "mean_absolute_error", "mean_prediction"),
 )
 # If there are more groups than this, calibration and densities are not drawn as lines.
 MOST_LINES = 8

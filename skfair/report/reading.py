@@ -38,9 +38,12 @@ from skfair.groups.labels import (
     have_fractions,
     kind_of,
     positive_codes,
+    warn_of_opposite,
+    warn_of_spelling,
+    warn_of_threshold,
 )
 from skfair.groups.outcomes import explaining_missing
-from skfair.groups.row_units import RowUnits, read_units
+from skfair.groups.row_units import RowUnits, read_units, warn_of_few
 from skfair.report.tasks import Binary, Classes, Numbers, Rows, Task
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.factorize import Factorized, in_order
@@ -90,7 +93,9 @@ class RawRows(NamedTuple):
 
     def together(self, n_rows: int) -> RowUnits | None:
         """Return which rows belong to the same unit, or None if no two rows do."""
-        return read_units(self.units, n_rows)
+        units = read_units(self.units, n_rows)
+        warn_of_few(units, n_rows)
+        return units
 
 
 _NOWHERE = np.inf, -np.inf  # the ends of no numbers
@@ -237,7 +242,9 @@ def find_task(
             raise ValueError("Predicted numbers are audited as y_pred=; y_score= is for classes.")
         predicted = list(survey.labels)[has_true]
         return Numbers(extent_of(*survey.ranges.get(predicted, _NOWHERE)))
-    return _task_of(survey, kind, name, pos_label, pos_label_true)
+    task = _task_of(survey, kind, name, pos_label, pos_label_true)
+    warn_of_spelling(*(levels or [] for levels in survey.labels.values()))
+    return task
 
 
 def _task_of(
@@ -318,6 +325,10 @@ def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: boo
         if score is None or predicted is not None:
             raise ValueError("threshold turns y_score into decisions; pass y_score and no y_pred.")
         predicted = (score > threshold).astype(np.int64)
+        if are_all:
+            warn_of_threshold(score, threshold)
+    elif are_all and task.kind == "binary" and score is not None and predicted is not None:
+        warn_of_opposite(np.asarray(predicted, np.int64), score)
     n_rows = next(len(values) for values in (true, predicted, score) if values is not None)
     if score is not None and true is not None and task.kind == "classes":
         raise ValueError(

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from skfair.groups.declared_rates import RATES
 from skfair.groups.record import digest_of
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.gaps import Gap
@@ -331,7 +332,8 @@ def _size(size: float, measure: str) -> str:
 
 def _is_in_percent(measure: str) -> bool:
     """Whether a measure is a share: not a mean of numbers, and no metric of the user."""
-    return measure.partition("[")[0] in prose()["measures"] and not measure.startswith("mean_")
+    plain = measure.partition("[")[0]
+    return plain in RATES or (plain in prose()["measures"] and not plain.startswith("mean_"))
 
 
 def _phrase(tables: AuditTables, measure: str) -> str:

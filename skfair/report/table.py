@@ -28,6 +28,7 @@ import numpy as np
 from skfair._typing import ClassLabel, ColumnsLike, IntArray
 from skfair.groups.attributes import CONTROL, SENSITIVE, Role, read_columns, warn_levels
 from skfair.groups.encoding import encode_groups
+from skfair.groups.engine_tables import Kinds
 from skfair.groups.labels import TaskName
 from skfair.groups.levels import number_tuples, sums_by
 from skfair.groups.rates import CellMeans
@@ -53,6 +54,7 @@ def read_table(
     like: object = None,  # groups must have the index of this column (from check_aligned)
     missing: str | None = None,  # the level of rows without a value; if None, they are an error
     unknown: Collection[str] = (),  # levels that stand for "not known"
+    kinds: Kinds | None = None,  # given if the rows are kinds of a table in an engine
 ) -> GroupTable:
     """Visit rows once, and add up by cell what the tables of an audit need.
 
@@ -70,8 +72,8 @@ def read_table(
     table = GroupTable(
         levels,
         combinations,
-        {"rows": np.bincount(cells, minlength=n_cells).astype(np.float64)},
-        dict(measured(rows, task, labels, cells, n_cells, parts=parts)),
+        {"rows": np.bincount(cells, kinds and kinds.counts, n_cells).astype(np.float64)},
+        dict(measured(rows, task, labels, cells, n_cells, None, parts, kinds)),
         within=control,
         # The table has no rows, so it keeps the cell and the unit of each part, but not the parts
         # of the rows (``codes``).
@@ -218,6 +220,7 @@ def measured(
     n_cells: int,
     names: Collection[str] | None = None,  # the measures that are needed; None for all
     parts: UnitParts | None = None,  # the part of each row; None if no two rows share a unit
+    stand_for: Kinds | None = None,  # given if the rows are kinds of a table in an engine
 ) -> Iterator[tuple[str, CellMeans]]:
     """Add up measures by cell.
 
@@ -231,7 +234,11 @@ def measured(
     if labels is not None:
         kinds, labels_of_kinds = labels
         n_kinds = max(len(column) for column in labels_of_kinds if column is not None)
-        columns = [None] if rows.weights is None else [rows.weights, rows.weights**2]
+        columns: list[Any] = [None]
+        if rows.weights is not None:
+            columns = [rows.weights, rows.weights**2]
+        if stand_for is not None:
+            columns[1:] = [stand_for.squares]
         codes, n_codes = (cells, n_cells) if parts is None else (parts.codes, len(parts.cells))
         kept, sums = sums_by(codes * n_kinds + kinds, n_codes * n_kinds, columns)
         of_few, own = np.divmod(kept, n_kinds)

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
-from skfair.groups.rates import RATES
+from skfair.groups.declared_rates import RATES
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.gaps import Gap
 from skfair.utils.text import did_you_mean, listed, listed_in
@@ -98,8 +98,8 @@ class Binary:
             return
         outcomes = 2 * true + predicted  # 0 to 3: tn, fp, fn, tp, as in the entries of RATES
         for name, rate in RATES.items():
-            if name not in ("base_rate", "error_ratio"):
-                hits, counted = (part.astype(bool).ravel() for part in rate[:2])
+            if name != "base_rate" and rate.is_mean:
+                hits, counted = (part.astype(bool).ravel() for part in (rate.above, rate.below))
                 yield name, hits[outcomes], None if counted.all() else counted[outcomes]
 
     def others(self, rows: Rows) -> Iterator[Value]:
@@ -118,7 +118,7 @@ class Binary:
         probabilities: the outcome minus the probability.
         """
         for name, spec in LABEL_METRICS.items():
-            if "error_ratio" not in spec.rates:
+            if all(RATES[rate].is_mean for rate in spec.rates):
                 yield Gap(name, spec.kind, spec.rates)
         for rate in ("mean_score", "mean_residual"):
             yield Gap(f"{rate}_difference", "difference", (rate,))

@@ -25,8 +25,9 @@ import pandas as pd
 
 from skfair._typing import BoolArray, FloatArray, IntArray
 from skfair.groups.compared_rates import pairs_between
+from skfair.groups.declared_rates import RATES
 from skfair.groups.levels import number_tuples
-from skfair.groups.rates import NEED_BOTH_DECISIONS, CellMeans
+from skfair.groups.rates import CellMeans
 from skfair.groups.reference import read_reference
 from skfair.groups.table import GroupTable
 from skfair.metrics.intervals import difference_interval
@@ -36,12 +37,15 @@ from skfair.report.scores import ScoreTables, sums_of_groups
 from skfair.report.tasks import BEFORE, Task
 from skfair.report.words import rule_of
 from skfair.utils.rounding import ROUNDING
+from skfair.utils.warn import warn_user
 
 # A crossing with more groups than this is not listed. The search of subgroups covers it.
 MOST_CROSSED = 100
 # By view, measure and pair of groups: the p-value of the difference, and the difference above which
 # it is significant
 Chances = Mapping[tuple[str, str, frozenset[str]], tuple[float, float]]
+# Among fewer rejected people nobody may have a positive outcome by chance
+_MANY_REJECTED = 100
 # Measures whose names begin like this count all rows, and do not join decisions with outcomes.
 _PLAIN = "base_", "selection_", "share_", "mean_", "moved_", "changed", "error_", "missing["
 
@@ -89,7 +93,7 @@ def fixed_measures(sample: GroupTable) -> set[str]:
     """
     fixed: set[str] = set()
     shares = "selection_rate", "share_predicted["
-    by_outcome = *NEED_BOTH_DECISIONS, "recall["
+    by_outcome = *(name for name, own in RATES.items() if own.needs_both_decisions), "recall["
     for prefix in ("", BEFORE):
         own = [name for name in sample.measures if name.startswith(prefix)]
         own = [name for name in own if prefix or not name.startswith(BEFORE)]
@@ -98,6 +102,25 @@ def fixed_measures(sample: GroupTable) -> set[str]:
         if {float(sample.measures[name].whole().means[0]) for name in decisions} <= {0.0, 1.0}:
             fixed.update(name for name in own if plain[name].startswith((*shares, *by_outcome)))
     return fixed
+
+
+def warn_of_filled(sample: GroupTable) -> None:
+    """Warn if nobody who was not selected has a positive outcome, but some who were have none.
+
+    A model that misses nobody and selects too many is rare. Outcomes of the rejected that were not
+    known and filled in are more frequent.
+    """
+    missed, hits = map(sample.measures.get, ("false_omission_rate", "positive_predictive_value"))
+    if missed is None or hits is None:
+        return
+    others, rejected = missed.whole(), int(missed.whole().sums[1, 0, 0])
+    if rejected >= _MANY_REJECTED and others.means[0] == 0 and hits.whole().means[0] < 1:
+        warn_user(
+            f"None of the {rejected:,} rows that were not selected has a positive outcome. If "
+            "their outcomes are not known and were filled in, true positive rates are 1 whatever "
+            "was decided. Leave such outcomes missing: the audit then says what can be said "
+            "(selective labels)."
+        )
 
 
 class View(NamedTuple):

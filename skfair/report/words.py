@@ -1,7 +1,9 @@
 """The prose of audits, in ``words.toml``, and the laws that pages name, in ``law.toml``.
 
 The first file has the name of each measure and metric, what it says and does not say, and the rules
-of the presets (:func:`measure_words`, :func:`metric_words`, :func:`rule_of`). The second one has
+of the presets (:func:`measure_words`, :func:`metric_words`, :func:`rule_of`). Rates of decisions
+and their criteria have these words where they are declared (``groups/declared_rates.py`` and
+``metrics/labels.py``). The second file has
 the state of each law on the day on which it was last looked up. A page that names a law calls
 :func:`law_of`, and passes the result to :func:`footer` and :func:`law_warning`.
 """
@@ -13,6 +15,9 @@ from datetime import date, timedelta
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
+
+from skfair.groups.declared_rates import RATES, is_f_score, rate_named, spoken_rate
+from skfair.metrics.labels import CRITERIA
 
 PRESETS = ("ll144", "ugesp", "ecoa")
 # An entry on a law that was checked longer ago is old: rules changed several times in 2026.
@@ -92,9 +97,16 @@ def rule_of(preset: str) -> Rule:
 
 def _entry(kind: str, name: str) -> dict[str, str]:
     """Return the words of a measure or metric; a metric of one's own has its name only."""
-    known: dict[str, dict[str, str]] = prose()[kind]
     spoken = name.replace("_", " ")
-    return known.get(name) or prose()["own"] | {"name": spoken.capitalize(), "phrase": spoken}
+    if kind == "measures" and (name in RATES or is_f_score(name)):
+        rate, spoken = rate_named(name), spoken_rate(name)
+        words = {"says": rate.says, "does_not_say": rate.does_not_say}
+    elif kind == "metrics" and name in CRITERIA:
+        words = CRITERIA[name]._asdict()
+    else:
+        known: dict[str, dict[str, str]] = prose()[kind]
+        words = known.get(name) or prose()["own"]
+    return {"name": spoken[:1].upper() + spoken[1:], "phrase": spoken} | words
 
 
 def measure_words(name: str) -> Words:

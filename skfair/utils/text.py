@@ -1,16 +1,18 @@
 """Texts that many messages need: counts, short lists, and suggestions for misspelt names.
 
-Two further functions are about characters: :func:`visible` makes text safe to print in a terminal,
-and :func:`check_text` raises for text that cannot be encoded.
+Three further functions are about characters: :func:`visible` makes text safe to print in a
+terminal, :func:`check_text` raises for text that cannot be encoded, and :func:`spelled_alike` finds
+levels that are probably the same.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import fields
 from difflib import get_close_matches
 from math import ceil, floor, log10
-from typing import Any
+from typing import Any, cast
 
 # An error message lists at most this many items, and then says "and 7 more".
 _MAX_LISTED = 5
@@ -83,3 +85,17 @@ def rounded_up(value: float) -> str:
     """Return a positive number with two digits, which is not smaller."""
     unit = 10.0 ** (floor(log10(value)) - 1)
     return f"{ceil(value / unit - 1e-9) * unit:.2g}"
+
+
+def spelled_alike(levels: Iterable[object]) -> list[list[object]]:
+    """Return the levels that differ only in case, in spaces around them, or in type, in lists.
+
+    "01", "1" and 1.0 are the same number.
+    """
+    alike: dict[str, list[object]] = {}
+    for level in levels:
+        is_whole = isinstance(level, float) and level.is_integer()
+        text = str(int(cast(float, level)) if is_whole else level).strip().casefold()
+        number = re.fullmatch(r"0*(\d+)(\.0*)?", text)
+        alike.setdefault(number[1] if number else text, []).append(level)
+    return [spellings for spellings in alike.values() if len(spellings) > 1]

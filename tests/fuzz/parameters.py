@@ -18,7 +18,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skfair import metrics
+from skfair import Cohort, metrics
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import DemographicParity
 from skfair.model_selection import FairnessPath, StratifiedSensitiveKFold
@@ -78,6 +78,12 @@ def options(*good):
 def pairs(shape):
     """Numbers between 0 and 1 of a shape that may depend on nothing."""
     return lambda sample: sample.rng.random(shape)
+
+
+def cohort_of(sample):
+    """A cohort of the rows of a sample."""
+    given = {"y_score": sample.X[:, 0], "sensitive_features": sample.groups}
+    return Cohort(sample.y, sample.y, **given)
 
 
 ARGUMENTS = {
@@ -329,6 +335,7 @@ ARGUMENTS = {
     "sizes": ([[3, 4, 5]], [[3], [0, 0, 0], [-1, 1, 2]]),
     "attribute_of_group": ([None, [0, 0]], [[0, 1], [0], [5, 7]]),
     "path": (path_of, []),
+    "cohort": (cohort_of, [None, "rows", []]),
     **{
         f"{name}.from_estimator.estimator": (fitted, MODELS)
         for name in (

@@ -1,235 +1,449 @@
-"""One entrance for the rows of metrics: every kind of rows, and parts of them."""
+"""The public cohort: equal answers, said once, tables kept, and what it refuses."""
+
+import inspect
+import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import f1_score, roc_auc_score
 
-from skfair import GroupProbabilities
+import skfair
+from skfair import metrics
+from skfair.classification import ConstrainedERMClassifier
 from skfair.groups.cohort import Cohort
-from skfair.metrics import (
-    balance_score,
-    equalized_odds_difference,
-    group_report,
-    loss_parity_difference,
+from skfair.groups.estimates import Estimate
+from skfair.groups.measured_rows import MeasuredRows
+from skfair.inspection import (
+    CCDFCurveDisplay,
+    GroupCalibrationDisplay,
+    GroupRatesDisplay,
+    GroupScoreDisplay,
 )
+from skfair.metrics import (
+    demographic_parity_difference,
+    disparity_test,
+    disparity_upper_bound,
+    fairness_report,
+    group_report,
+    make_group_metric,
+    noise_floor,
+    outcome_bounds,
+)
+from skfair.monitoring import DisparityMonitor
+from skfair.report import audit
 from tests.seeds import generator
 
-RATES = ("selection_rate", "true_positive_rate")
-KINDS = ("plain", "apart", "strata", "probabilities")
+N = 600
 
 
-def people(key, n=400):
-    """Return labels, predictions, groups, strata, weights, and units of one to five rows."""
+def rows(key=0):
+    """The columns of a cohort, as a dict of its arguments."""
     rng = generator(key)
-    y_true, y_pred = rng.integers(0, 2, (2, n))
-    groups = np.c_[rng.choice(["f", "m"], n), rng.choice(["a", "b", "c"], n)]
-    units = np.repeat(np.arange(n), rng.integers(1, 6, n))[:n]
-    return y_true, y_pred, groups, rng.choice(["x", "y"], n), rng.uniform(0.1, 3, n), units
+    y, score = rng.integers(0, 2, N), rng.random(N)
+    table = pd.DataFrame({"sex": rng.choice(["f", "m"], N), "race": rng.choice(list("abc"), N)})
+    return {
+        "y_true": y,
+        "y_pred": (score + 0.2 * y > 0.6).astype(int),
+        "y_score": score,
+        "sensitive_features": table,
+        "control_features": rng.choice(["north", "south"], N),
+        "sample_weight": rng.uniform(0.5, 2, N),
+        "units": np.arange(N) // 2,
+    }
 
 
-def cohort_of(kind, is_weighted, has_units):
-    y_true, y_pred, groups, strata, weights, units = people(f"{kind} {is_weighted}")
-    if kind == "probabilities":
-        share = generator(kind).uniform(size=y_true.size)
-        groups = GroupProbabilities(np.c_[share, 1 - share], names=["f", "m"])
-    who = groups, strata if kind == "strata" else None, weights if is_weighted else None
-    return Cohort.of_labels(
-        y_true, y_pred, *who, kind != "apart", units=units if has_units else None
+def has_columns(function):
+    parameters = inspect.signature(function).parameters
+    return {"y_true", "sensitive_features"} <= parameters.keys() and (
+        parameters.keys() & {"y_pred", "y_score"}
     )
 
 
-def lazy(column, chunks=70):
-    return pytest.importorskip("dask.array").from_array(np.asarray(column), chunks=chunks)
+METRICS = [
+    name
+    for name in metrics.__all__
+    if has_columns(getattr(metrics, name)) and "metric" not in name.split("_")
+]
+NEEDS = {"interval": (0.1, 0.5), "threshold": 0.5, "query_id": np.arange(N) % 20}
 
 
-@pytest.mark.parametrize("has_units", [False, True])
-@pytest.mark.parametrize("is_weighted", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_tables_of_parts_add_up_to_that_of_the_whole(kind, is_weighted, has_units):
-    rows = cohort_of(kind, is_weighted, has_units)
-    whole = rows.table()
-    owners = np.arange(rows.values.size) if rows.units is None else rows.units.codes
-    part = generator(f"parts {kind}").integers(3, size=owners.max() + 1)[owners]  # of whole units
-    tables = [rows.take(np.flatnonzero(part == k)).table() for k in range(3)]
-    for name, sums in whole.sums.items():
-        added = sum(table.sums[name] for table in tables)
-        np.testing.assert_allclose(added, sums, rtol=1e-12, atol=1e-12)
-    n_people = sum(table.people for table in tables)  # each is rounded to nine digits
-    np.testing.assert_allclose(n_people, whole.people, atol=1e-8)
-    added = (tables[0] + tables[1] + tables[2]).compared(["group"], whole.within)
-    for asked in (("difference", RATES), ("total", RATES, "overall")):
-        assert added.compare(*asked) == pytest.approx(whole.compare(*asked), rel=1e-12)
-    for rate in RATES:
-        sizes = added.means(rate).n_effective
-        assert np.sort(sizes) == pytest.approx(np.sort(whole.means(rate).n_effective), rel=1e-10)
+def without(given, *names):
+    return {name: own for name, own in given.items() if name not in names}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_all_rows_in_another_order_are_the_same_rows(kind):
-    rows = cohort_of(kind, True, True)
-    taken = rows.take(generator(kind).permutation(rows.values.size))
-    np.testing.assert_array_equal(taken.groups.cells.counts, rows.groups.cells.counts)
-    assert taken.groups.cells.names == rows.groups.cells.names
-    for rate in RATES:
-        expected = rows.table().means(rate).n_effective
-        assert taken.table().means(rate).n_effective == pytest.approx(expected, rel=1e-10)
+def called(name, cohort, given):
+    """Call a metric by a cohort, or by columns if it is None."""
+    function = getattr(metrics, name)
+    parameters = inspect.signature(function).parameters
+    options = {own: value for own, value in NEEDS.items() if own in parameters}
+    if "zero_division" in parameters:
+        options["zero_division"] = np.nan
+    if name in ("disparity_test", "disparity_upper_bound", "noise_floor", "outcome_bounds"):
+        options = {"metric": "equalized_odds"} | options
+    if cohort is not None:
+        return function(cohort, **options)
+    columns = {own: value for own, value in given.items() if own in parameters}
+    return function(**columns, **options)
 
 
-def test_cells_without_a_row_stay():
-    rows = Cohort.of_labels([0, 1, 1], [1, 1, 0], ["f", "m", "m"])
-    only = rows.take([0])
-    assert only.groups.cells.counts.tolist() == [1, 0]
-    assert only.table().weights.sum(axis=(1, 2)).tolist() == [1, 0]
-    assert only.columns["y_true"] == [0]
+PLAIN = [
+    name for name in METRICS if "metric" not in inspect.signature(getattr(metrics, name)).parameters
+]
 
 
-def test_what_labels_count_as():
-    y_true, y_pred, sex = ["a", "b", "c", "a"], ["a", "c", "c", "b"], ["f", "f", "m", "m"]
-    of_classes = Cohort.of_labels(y_true, y_pred, sex, counted="correct")
-    assert of_classes.values.tolist() == [3, 2, 3, 2]
-    of_numbers = Cohort.of_labels([0.5, 2.0], [0.5, 7.0], ["f", "m"], counted="equal")
-    assert of_numbers.values.tolist() == [3, 2]
-    with pytest.raises(ValueError, match=r"y_true has numbers such as 0\.5, not labels"):
-        Cohort.of_labels([0.5, 2.0], [1.5, 7.0], ["f", "m"], counted="correct")
-    with pytest.raises(ValueError, match="none in common"):
-        Cohort.of_labels([3, 2], [1, 7], ["f", "m"], counted="correct")
-    classes = Cohort.of_labels([0, 0, 1, 1], [0, 1, 0, 1], sex)
-    assert classes.values.tolist() == [0, 1, 2, 3]
-    alone = Cohort.of_labels(None, [0, 1, 0, 1], sex, counted="predictions")
-    assert alone.values.tolist() == [0, 1, 0, 1]
-    assert (
-        Cohort.of_labels(y_true, y_pred, sex, counted="predictions", pos_label="a").values.max()
-        == 1
+@pytest.mark.parametrize("name", PLAIN)
+@pytest.mark.parametrize("facts", ["plain", "strata", "weights", "all"])
+def test_a_cohort_has_the_value_of_its_columns(name, facts):
+    left = {
+        "plain": ["control_features", "sample_weight", "units"],
+        "strata": ["sample_weight", "units"],
+        "weights": ["control_features", "units"],
+        "all": [],
+    }[facts]
+    given = without(rows(), *left)
+    people = Cohort(**given)
+    parameters = inspect.signature(getattr(metrics, name)).parameters
+    unknown = [own for own in ("control_features", "sample_weight") if own in given]
+    unknown = [own for own in unknown if own not in parameters]
+    if unknown:
+        with pytest.raises(TypeError, match=f"knows no {unknown[0]}, which the cohort has"):
+            called(name, people, given)
+        return
+    found, expected = called(name, people, given), called(name, None, given)
+    if isinstance(expected, pd.DataFrame):
+        pd.testing.assert_frame_equal(found, expected)
+    else:
+        assert found == pytest.approx(expected, abs=0, rel=0, nan_ok=True)
+
+
+def test_most_metrics_are_among_them():
+    assert len(PLAIN) >= 40
+    assert {"fairness_report", "group_report", "group_auc_gap"} < set(PLAIN)
+
+
+@pytest.mark.parametrize("metric", ["equalized_odds", "demographic_parity", "group_auc_gap"])
+def test_tests_and_bounds_of_both_orders(metric):
+    given = without(rows(), "sample_weight", "control_features", "units")
+    people = Cohort(**given)
+    columns = without(given, "y_score")
+    if metric == "group_auc_gap":
+        columns["y_pred"] = given["y_score"]
+    expected = disparity_test(metric, **columns, max_disparity=0.3)
+    for found in (
+        disparity_test(people, metric, max_disparity=0.3),
+        disparity_test(metric, people, max_disparity=0.3),
+        disparity_test(people, metric=metric, max_disparity=0.3),
+    ):
+        assert found[:6] == expected[:6]
+        pd.testing.assert_frame_equal(found.pairs, expected.pairs)
+    assert disparity_upper_bound(people, metric) == disparity_upper_bound(metric, **columns)
+
+
+def test_audits_monitors_floors_and_bounds():
+    given = rows()
+    people = Cohort(**given, before=1 - given["y_pred"])
+    found = audit(people, n_simulations=50)
+    expected = audit(**given, before=1 - given["y_pred"], n_simulations=50)
+    assert found.to_json() == expected.to_json()
+    known = without(given, "sample_weight", "control_features", "y_score")
+    monitors = [DisparityMonitor("equalized_odds", max_disparity=0.3) for _ in range(2)]
+    monitors[0].update(Cohort(**known), batch=1)
+    monitors[1].update(**known, batch=1)
+    assert monitors[0].to_json() == monitors[1].to_json()
+    for metric, second in (
+        (metrics.equalized_odds_difference, "y_pred"),
+        (metrics.statistical_parity_gap, "y_score"),
+    ):
+        columns = {"y_true": given["y_true"], "y_score": given[second]}
+        columns |= {own: given[own] for own in ("sensitive_features", "units")}
+        seen = noise_floor(Cohort(**without(given, "sample_weight", "control_features")), metric)
+        assert np.array_equal(seen.values, noise_floor(metric, **columns).values)
+    missing = known | {"y_true": np.where(known["y_pred"] == 1, known["y_true"], np.nan)}
+    pd.testing.assert_frame_equal(
+        outcome_bounds(Cohort(**missing), "equal_opportunity"),
+        outcome_bounds("equal_opportunity", **missing),
     )
-    with pytest.raises(ValueError, match="needs y_true, got None"):
-        Cohort.of_labels(None, [0, 1, 0, 1], sex)
 
 
-def test_scores_are_the_values():
-    scores, sex = [0.5, -1.0, 2.0], ["f", "m", "m"]
-    rows = Cohort.of_scores(scores, [0, 1, 1], sex, units=["u", "u", "v"])
-    assert rows.values.tolist() == scores
-    assert rows.positive(None).tolist() == [0, 1, 1]
-    assert rows.units.codes.tolist() == [0, 0, 1]
-    assert rows.with_scores([1, 2, 3]).values.tolist() == [1, 2, 3]
-    with pytest.raises(ValueError, match="decision has"):
-        Cohort.of_scores([0.5, np.nan, 2.0], None, sex, name="decision")
-    with pytest.raises(ValueError, match="y_score has 2 rows"):
-        rows.with_scores([1, 2])
-    with pytest.raises(ValueError, match="'f'"):  # a group without weight has no distribution
-        Cohort.of_scores(scores, None, sex, None, [0, 1, 1])
+@pytest.mark.parametrize(
+    "display", [GroupRatesDisplay, GroupCalibrationDisplay, CCDFCurveDisplay, GroupScoreDisplay]
+)
+def test_displays_draw_a_cohort(display):
+    pytest.importorskip("matplotlib").use("Agg")
+    given = without(rows(), "sample_weight", "control_features")
+    people = Cohort(**given)
+    parameters = inspect.signature(display.from_predictions).parameters
+    columns = {own: value for own, value in given.items() if own in parameters}
+    found, expected = display.from_cohort(people), display.from_predictions(**columns)
+    assert found.group_names == expected.group_names
+    drawn = [[line.get_xydata().tolist() for line in one.ax_.lines] for one in (found, expected)]
+    assert drawn[0] == drawn[1]
+    with pytest.raises(TypeError, match="knows no control_features"):
+        display.from_cohort(Cohort(**rows()))
 
 
-@pytest.mark.parametrize("is_weighted", [False, True])
-@pytest.mark.parametrize("has_strata", [False, True])
-def test_dask_is_memory(is_weighted, has_strata):
-    y_true, y_pred, groups, strata, weights, _ = people(0)
-    who = groups[:, 0], strata if has_strata else None, weights if is_weighted else None
-    few = [None if own is None else lazy(own) for own in who]
-    whole = Cohort.of_labels(y_true, y_pred, *who)
-    summed = Cohort.of_labels(lazy(y_true), lazy(y_pred), *few)
-    assert summed.values.size < whole.values.size
-    assert summed.counts.sum() == whole.values.size
-    assert summed.counts_each_once is whole.counts_each_once is not is_weighted
-    np.testing.assert_array_equal(summed.groups.cells.counts, whole.groups.cells.counts)
-    expected = whole.table()
-    for name, sums in expected.sums.items():
-        np.testing.assert_allclose(summed.table().sums[name], sums, rtol=1e-12)
-    scores = generator(1).normal(size=y_true.size).round(1)
-    of_scores = Cohort.of_scores(lazy(scores), None, *few)
-    in_memory = Cohort.of_scores(scores, None, *who)
-    for rows in (of_scores, in_memory):
-        weight = np.ones(rows.values.size) if rows.weights is None else rows.weights
-        sums = rows.groups.cells.sums(weight * rows.values)
-        of_memory = in_memory.groups.cells.sums(
-            scores if in_memory.weights is None else scores * in_memory.weights
+def test_own_metrics_take_a_cohort():
+    given = without(rows(), "units", "control_features")
+    people, columns = Cohort(**given), without(given, "y_score")
+    f1, auc = make_group_metric(f1_score), make_group_metric(roc_auc_score)
+    assert f1(people) == f1(**columns)
+    scores = without(given, "y_pred")
+    assert auc(people) == auc(**scores)
+    assert f1(people, reference="overall") == f1(**columns, reference="overall")
+
+
+def test_tables_are_read_once(monkeypatch):
+    read, calls = MeasuredRows.of_labels.__func__, []
+
+    def counted(cls, *args, **options):
+        calls.append(options["counted"])
+        return read(cls, *args, **options)
+
+    monkeypatch.setattr(MeasuredRows, "of_labels", classmethod(counted))
+    people = Cohort(**without(rows(), "y_score"))
+    for _ in range(3):
+        metrics.equalized_odds_difference(people)
+        metrics.equal_opportunity_ratio(people)
+        metrics.demographic_parity_difference(people)
+    assert sorted(calls) == ["classes", "predictions"]
+    people.difference("true_positive_rate")
+    people.ratio("f1_score")
+    disparity_test(people, "equalized_odds", max_disparity=0.2)
+    assert sorted(calls) == ["classes", "classes", "predictions"]  # with squares and units
+    metrics.equalized_odds_difference(people, intersectional=False)
+    assert len(calls) == 4
+
+
+RATES = [
+    ("demographic_parity", ["selection_rate"]),
+    ("equalized_odds", ["true_positive_rate", "false_positive_rate"]),
+    ("accuracy_parity", ["accuracy"]),
+]
+
+
+@pytest.mark.parametrize(("criterion", "rates"), RATES)
+@pytest.mark.parametrize("reference", ["pairwise", {"sex": "m", "race": "a"}])
+def test_estimates_are_those_of_metrics_and_tests(criterion, rates, reference):
+    people = Cohort(**without(rows(), "control_features", "y_score"))
+    gap = people.difference(*rates, reference=reference)
+    assert isinstance(gap, skfair.Estimate)
+    metric = getattr(metrics, f"{criterion}_difference")
+    assert gap.value == pytest.approx(metric(people, reference=reference), abs=1e-12)
+    found = disparity_test(people, criterion, reference=reference, max_disparity=0.3)
+    assert gap.p_value(0.3) == pytest.approx(found.p_value, abs=1e-12)
+    low, high = gap.interval()
+    report = fairness_report(people, reference=reference).loc[f"{criterion}_difference"]
+    assert (low, high) == pytest.approx((report["value_low"], report["value_high"]))
+    ratio = people.ratio(*rates)
+    expected = getattr(metrics, f"{criterion}_ratio")(people)
+    assert ratio.value == pytest.approx(expected, abs=1e-12)
+    few = (
+        people.difference(*rates, reference=reference, intersectional=False)
+        if (reference == "pairwise")
+        else gap
+    )
+    assert len(few.frame()) <= len(gap.frame())
+
+
+def test_draws_are_the_resampled_values_of_the_metric():
+    people = Cohort(**without(rows(), "control_features", "y_score", "units"))
+    gap = people.difference("selection_rate")
+    drawn = gap.draws(400, random_state=3)
+    assert drawn.shape == (400,)
+    assert np.array_equal(drawn, gap.draws(400, random_state=3))
+    report = fairness_report(people, n_bootstrap=400)
+    error = report.loc["demographic_parity_difference", "standard_error"]
+    assert drawn.std() == pytest.approx(error, rel=0.25)
+    with pytest.raises(TypeError, match="needs a table"):
+        Estimate(gap.means, gap.rates, gap.groups, "difference").draws(5)
+
+
+def test_the_sentence_says_the_numbers():
+    sex, invited = ["f", "m"] * 500, [1, 1, 1, 0] * 250
+    people = Cohort(y_pred=invited, sensitive_features={"sex": sex})
+    assert repr(people) == "Cohort(1,000 rows; sex: f 500, m 500; has y_pred)"
+    text = repr(people.difference("selection_rate"))
+    assert text.startswith("selection rate: 100.0% (f) against 50.0% (m): a difference of 50.0 p")
+    assert text.endswith("], p < .001")
+    low, high = people.ratio("selection_rate").interval()
+    assert f"a ratio of 0.500 [{low:.3f}, {high:.3f}]" in repr(people.ratio("selection_rate"))
+    one = Cohort(y_pred=invited, sensitive_features=["all"] * 1000)
+    assert repr(one.difference("selection_rate")) == "nothing to compare"
+    given = rows()
+    assert "of 300 units" in repr(Cohort(**given))
+    many = Cohort(y_pred=np.zeros(60), sensitive_features=np.arange(60) % 10)
+    assert "5 more groups" in repr(many)
+    nobody = Cohort([1, 1, 0, 0], [1, 0, 1, 0], sensitive_features=list("aabb"))
+    assert "undefined" in repr(nobody.difference("true_positive_rate"))
+
+
+@pytest.mark.parametrize("reference", ["pairwise", "m"])
+@pytest.mark.parametrize("apart", [0.0, 0.06, 0.2])
+def test_the_printed_p_value_agrees_with_the_interval(reference, apart):
+    """Parity is inside the interval of 95% unless p is below .05."""
+    rng = generator(f"{apart} {reference}")
+    for _ in range(25):
+        sex = rng.choice(["f", "m"], 500)
+        p = rng.random(500) < 0.4 + apart * (sex == "f")
+        gap = Cohort(y_pred=p, sensitive_features=sex).difference(
+            "selection_rate", reference=reference
         )
-        np.testing.assert_allclose(sums, of_memory, rtol=1e-9, atol=1e-9)
-    with pytest.raises(TypeError, match="units="):
-        Cohort.of_labels(lazy(y_true), lazy(y_pred), *few, units=np.arange(y_true.size))
+        low, high = gap.interval()
+        p_value = gap._p_of_none()
+        if abs(p_value - 0.05) > 1e-4:
+            assert (low <= 1e-9 and high >= 0) == (p_value > 0.05)
 
 
-def test_each_row_is_one_that_was_passed():
-    y_true, _, groups, _, _, _ = people(0)
-    scores, sex = generator(1).normal(size=y_true.size), groups[:, 0]
-    rows = Cohort.of_scores(lazy(scores), y_true, lazy(sex), each_row=True)
-    np.testing.assert_array_equal(rows.values, scores)
-    assert rows.counts is None
-    share = generator(2).uniform(0.1, 0.9, y_true.size)
-    unsure = GroupProbabilities(np.c_[share, 1 - share])
-    with pytest.raises(TypeError, match="each row must have one group"):
-        Cohort.of_scores(scores, y_true, unsure, each_row=True)
-    spread = Cohort.of_scores(scores, y_true, unsure)
-    assert spread.values.size == 2 * scores.size
+def test_where_picks_people():
+    given = without(rows(), "control_features")
+    region = generator(5).choice(["north", "south"], N)
+    people = Cohort(**given, control_features={"region": region})
+    table = given["sensitive_features"]
+    kept = (table["sex"] == "f") & table["race"].isin(["a", "b"]) & (region == "north")
+    few = people.where(sex="f", race=["a", "b"], region="north")
+    assert len(few) == kept.sum()
+    assert np.array_equal(few.y_true, given["y_true"][kept])
+    assert np.array_equal(few.units, given["units"][kept])
+    expected = demographic_parity_difference(
+        None, given["y_pred"][kept], sensitive_features=table[kept],
+        sample_weight=given["sample_weight"][kept], control_features=region[kept],
+        zero_division=np.nan,
+    )  # fmt: skip
+    assert demographic_parity_difference(few, zero_division=np.nan) == expected
+    with pytest.raises(ValueError, match="no attribute 'sx'. Did you mean 'sex'"):
+        people.where(sx="f")
+    with pytest.raises(ValueError, match="No row has sex='F'"):
+        people.where(sex="F")
+    plain = Cohort(y_pred=given["y_pred"], sensitive_features=table["sex"].to_numpy())
+    with pytest.raises(ValueError, match="columns have no names"):
+        plain.where(sex="f")
 
 
-def test_long_arrays_of_few_labels_are_counted():
-    rng = generator()
-    y_true, y_pred, groups = rng.integers(0, 2, (3, 1 << 15))
-    rows = Cohort.of_labels(y_true, y_pred, groups)
-    assert rows.values.size <= 8
-    assert rows.counts.sum() == y_true.size
-    assert rows.counts_each_once
-    every = Cohort.of_labels(y_true, y_pred, groups, is_counted=False)
-    assert every.values.size == y_true.size
-    np.testing.assert_array_equal(rows.table().weights, every.table().weights)
+def test_rates_are_the_report_of_groups():
+    people = Cohort(**without(rows(), "control_features"))
+    pd.testing.assert_frame_equal(people.rates(method=None), group_report(people, method=None))
+    assert people.rates(metrics={"f1": f1_score})["f1"].notna().all()
 
 
-def test_columns_that_are_only_checked_must_be_of_the_same_rows():
-    pd = pytest.importorskip("pandas")
-    sex = pd.Series(["f", "m", "m"], index=[7, 8, 9])
-    weights = pd.Series([1.0, 2.0, 3.0], index=[9, 8, 7])
-    for read in (Cohort.of_labels, Cohort.of_scores):
-        with pytest.raises(ValueError, match="index labels in a different order"):
-            read([0, 1, 1], [1, 0, 1], sex, None, weights)
-    scores = pd.Series([0.5, 1.0, 2.0], index=[9, 8, 7])
-    with pytest.raises(ValueError, match="index labels in a different order"):
-        Cohort.of_labels([0, 1, 1], [1, 0, 1], sex, y_score=scores)
-
-
-def test_weights_of_clusters_must_be_of_the_same_rows():
-    pd = pytest.importorskip("pandas")
-    labels, weights = (pd.Series([0, 1, 1], index=own) for own in ([7, 8, 9], [9, 8, 7]))
-    with pytest.raises(ValueError, match="index labels in a different order"):
-        balance_score(labels, sensitive_features=["f", "m", "m"], sample_weight=weights)
-    report = {"y_score": weights, "sensitive_features": ["f", "m", "m"]}
-    with pytest.raises(ValueError, match="index labels in a different order"):
-        group_report(labels, labels, **report)
-
-
-@pytest.mark.parametrize("wrap", [np.asarray, lazy], ids=["memory", "dask"])
-def test_a_column_that_is_missing_is_named(wrap):
-    labels, sex = wrap([0, 1, 1, 0]), wrap(["f", "f", "m", "m"])
-    with pytest.raises(ValueError, match="y_true"):
-        loss_parity_difference(None, wrap([0.5, 1, 2, 3]), sensitive_features=sex)
-    with pytest.raises(ValueError, match="y_pred"):
-        equalized_odds_difference(labels, None, sensitive_features=sex)
-    with pytest.raises(ValueError, match="y_score"):
-        loss_parity_difference(labels, None, sensitive_features=sex)
-
-
-def test_metrics_of_ones_own_read_the_rows_of_each_possible_group():
-    y_true, y_pred, _, _, weights, _ = people(0)
-    share = generator().uniform(0.1, 0.9, y_true.size)
-    groups = GroupProbabilities(np.c_[share, 1 - share], names=["f", "m"])
-
-    def accuracy(true, predicted, sample_weight):
-        return np.average(true == predicted, weights=sample_weight)
-
-    report = group_report(
-        y_true,
-        y_pred,
-        sensitive_features=groups,
-        sample_weight=weights,
-        metrics={"own": accuracy},
-        method=None,
+@pytest.mark.parametrize("aware", [False, True])
+def test_from_estimator_asks_the_model(aware):
+    rng = generator(aware)
+    X, sex = rng.normal(size=(N, 3)), rng.choice(["f", "m"], N)
+    y = np.where(X[:, 0] + rng.normal(size=N) > 0, "yes", "no")
+    model = LogisticRegression()
+    if aware:
+        model = ConstrainedERMClassifier("demographic_parity", 0.1)
+        model.fit(X, y, sensitive_features=sex)
+    else:
+        model.fit(X, y)
+    people = skfair.Cohort.from_estimator(model, X, y, sensitive_features=sex)
+    assert people.pos_label == "yes"
+    predicted = model.predict(X)
+    assert np.array_equal(people.y_pred, predicted)
+    expected = demographic_parity_difference(
+        None, predicted, sensitive_features=sex, pos_label="yes"
     )
-    assert report["own"].to_numpy() == pytest.approx(report["accuracy"].to_numpy(), rel=1e-12)
+    assert demographic_parity_difference(people) == expected
+    assert metrics.group_auc_gap(people) >= 0
+    numbers = LinearRegression().fit(X, X[:, 0])
+    of_numbers = Cohort.from_estimator(numbers, X, X[:, 0], sensitive_features=sex)
+    assert of_numbers.y_score is None
+    assert "mean_residual" in set(audit(of_numbers).rates["measure"])
 
 
-def test_in_one_keeps_strata():
-    sex, strata = ["f", "m", "f", "m"], ["x", "x", "y", "y"]
-    rows = Cohort.of_labels([1, 0, 1, 0], [1, 1, 0, 0], sex, strata)
-    one = rows.in_one()
-    assert one.groups.cells.names == ("all (stratum x)", "all (stratum y)")
-    np.testing.assert_array_equal(one.table().weights[0], rows.table().weights[:2].sum(axis=0))
-    assert Cohort.of_labels([1, 0], [1, 1], ["f", "m"]).in_one().groups.cells.names == ("all",)
+WRONG = [
+    (ValueError, "no labels and no scores", {"y_true": None, "y_pred": None}),
+    (ValueError, "needs sensitive_features", {"sensitive_features": None}),
+    (ValueError, "different numbers of rows: y_true 3", {"y_true": [0, 1, 1]}),
+]
+
+
+@pytest.mark.parametrize(("error", "message", "changed"), WRONG)
+def test_wrong_columns_are_refused_when_a_cohort_is_made(error, message, changed):
+    given = without(rows(), "y_score", "control_features", "sample_weight", "units")
+    with pytest.raises(error, match=message):
+        Cohort(**given | changed)
+
+
+def test_a_cohort_does_not_change():
+    """Its tables are kept, so another column would have the old answers."""
+    people = Cohort(**rows())
+    for name in ("y_pred", "sensitive_features", "other"):
+        with pytest.raises(AttributeError, match="does not change"):
+            setattr(people, name, None)
+    again = pickle.loads(pickle.dumps(people))
+    assert metrics.equalized_odds_difference(again) == metrics.equalized_odds_difference(people)
+
+
+def test_reordered_columns_are_refused():
+    given = rows()
+    table = given["sensitive_features"]
+    y = pd.Series(given["y_true"])[::-1]
+    with pytest.raises(ValueError, match="index"):
+        Cohort(y, given["y_pred"], sensitive_features=table)
+
+
+def test_what_is_said_twice_or_without_a_name_is_refused():
+    given = without(rows(), "control_features", "sample_weight", "units")
+    people = Cohort(**given)
+    with pytest.raises(TypeError, match=r"got sensitive_features= beside a cohort"):
+        demographic_parity_difference(people, sensitive_features=given["sensitive_features"])
+    with pytest.raises(TypeError, match=r"got pos_label= beside a cohort"):
+        demographic_parity_difference(people, pos_label=1)
+    with pytest.raises(TypeError, match="without a name"):
+        demographic_parity_difference(people, given["y_pred"])
+    with pytest.raises(TypeError, match="without a name"):
+        demographic_parity_difference(given["y_true"], people)
+    with pytest.raises(ValueError, match="no rate 'selection'. Did you mean 'selection_rate'"):
+        people.difference("selection")
+    with pytest.raises(ValueError, match="no interval"):
+        people.difference("error_ratio")
+    labels_only = Cohort(**without(given, "y_score"))
+    with pytest.raises(ValueError, match="y_score is None"):
+        metrics.group_auc_gap(labels_only)
+    with pytest.raises(ValueError, match="needs y_true"):
+        metrics.equal_opportunity_difference(Cohort(**without(given, "y_true")))
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars", "lists"])
+def test_columns_of_any_kind(container):
+    given = without(rows(), "y_score", "control_features", "sample_weight", "units")
+    table = given["sensitive_features"]
+    convert = {
+        "pandas": lambda v: pd.Series(v),
+        "polars": lambda v: pl.Series(v),
+        "lists": lambda v: np.asarray(v).tolist(),
+    }[container]
+    tables = {"pandas": table, "polars": pl.from_pandas(table), "lists": table.to_dict("list")}
+    own = {"y_true": convert(given["y_true"]), "y_pred": convert(given["y_pred"])}
+    people = Cohort(**own, sensitive_features=tables[container])
+    assert len(people) == N
+    assert metrics.equalized_odds_difference(people) == metrics.equalized_odds_difference(**given)
+    assert len(people.where(sex="f")) == (table["sex"] == "f").sum()
+
+
+def test_dask_collections_are_read_where_they_are():
+    dask = pytest.importorskip("dask.array")
+    given = without(rows(), "y_score", "control_features", "sample_weight", "units")
+    sex = given["sensitive_features"]["sex"].to_numpy().astype(str)
+    lazy = {name: dask.from_array(given[name], 200) for name in ("y_true", "y_pred")}
+    people = Cohort(**lazy, sensitive_features=dask.from_array(sex, 200))
+    in_memory = Cohort(given["y_true"], given["y_pred"], sensitive_features=sex)
+    assert "Dask" in repr(people)
+    found, expected = (one.difference("selection_rate") for one in (people, in_memory))
+    assert found.value == pytest.approx(expected.value)
+    assert found.interval() == pytest.approx(expected.interval())
+    with pytest.raises(TypeError, match=r"compute\(\)"):
+        people.where(sex="f")
+
+
+def test_functions_keep_their_names_signatures_and_pickles():
+    for function in (demographic_parity_difference, disparity_test, audit, fairness_report):
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert "sensitive_features" in inspect.signature(function).parameters
+    assert "def metric(" in inspect.getsource(demographic_parity_difference)
+    assert clone(DisparityMonitor()) if hasattr(DisparityMonitor, "get_params") else True

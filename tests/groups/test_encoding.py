@@ -459,3 +459,19 @@ def test_half_a_character_is_no_name(given):
             read(given)
         assert type(caught.value) is ValueError
         str(caught.value).encode()
+
+
+@pytest.mark.parametrize("kind", [int, float, bool])
+def test_one_attribute_in_several_columns_is_noticed(kind):
+    """Columns of 0 and 1 of which each row has a single 1 compare groups with everybody else."""
+    rng = generator()
+    race = rng.choice(list("abcd"), 300)
+    table = pd.get_dummies(pd.Series(race)).astype(kind)
+    with pytest.warns(UserWarning, match="one attribute in several columns.*idxmax"):
+        encode_groups(table, intersectional=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        encode_groups(table)  # intersections are the groups
+        encode_groups(table[["a", "b"]], intersectional=False)
+        encode_groups(table.assign(d=rng.integers(0, 2, 300)), intersectional=False)
+        encode_groups(pd.DataFrame({"race": race, "sex": race == "a"}), intersectional=False)

@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from skfair import metrics
-from skfair.groups.cohort import Cohort
 from skfair.groups.compared_rates import Pairs
 from skfair.groups.estimates import Estimate
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.rates import CellMeans
 from skfair.groups.two_rates import melded
 from skfair.metrics import (
@@ -47,7 +47,7 @@ def people(kind, rng):
 
 def estimate(y, decided, groups, kind, rates, reference="pairwise", **options):
     who = groups, options.get("control_features"), options.get("sample_weight"), True
-    rows = Cohort.of_labels(y, decided, *who, counted="classes", units=options.get("units"))
+    rows = MeasuredRows.of_labels(y, decided, *who, counted="classes", units=options.get("units"))
     return Estimate.of(rows.table(), kind, rates, reference)
 
 
@@ -172,7 +172,7 @@ def test_reports_audits_and_tests_say_the_same_of_a_difference():
 
 def test_nothing_is_known_of_the_largest_difference_if_a_rate_is_undefined():
     share = CellMeans(np.array([[[5.0, 0.0, 9.0], [2.0, 0.0, 3.0], [2.0, 0.0, 3.0]]] * 2), True)
-    groups = Cohort.of_labels([0, 1, 1], [0, 1, 1], np.array(["a", "b", "c"])).table().groups
+    groups = MeasuredRows.of_labels([0, 1, 1], [0, 1, 1], np.array(["a", "b", "c"])).table().groups
     whole = Estimate((share,), ("rate",), groups, "difference")
     known = Estimate((share,), ("rate",), groups, "difference", only_known=True)
     assert whole.upper_bound() == 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from skfair.groups.cohort import Cohort
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.rates import CellMeans, Moments, effective_size
 from skfair.groups.row_units import read_units
 from skfair.metrics import disparity_test, disparity_upper_bound
@@ -52,7 +52,7 @@ def naive_size(hits, counted, weights, units):
 def test_a_rate_is_worth_what_its_units_are(rate, is_weighted):
     true, predicted, groups, weights, units = rows()
     weights = weights if is_weighted else None
-    table = Cohort.of_labels(true, predicted, groups, None, weights, units=units).table()
+    table = MeasuredRows.of_labels(true, predicted, groups, None, weights, units=units).table()
     found = table.means(rate).n_effective
     hits = {"accuracy": true == predicted, "positive_predictive_value": true == 1}
     counted = {"true_positive_rate": true == 1, "positive_predictive_value": predicted == 1}
@@ -70,8 +70,8 @@ def test_units_of_one_row_each_change_nothing():
     each = generator(1).permutation(true.size)
     assert read_units(each, true.size) is None
     for own in (None, weights):
-        plain = Cohort.of_labels(true, predicted, groups, None, own).table()
-        alone = Cohort.of_labels(true, predicted, groups, None, own, units=each).table()
+        plain = MeasuredRows.of_labels(true, predicted, groups, None, own).table()
+        alone = MeasuredRows.of_labels(true, predicted, groups, None, own, units=each).table()
         np.testing.assert_array_equal(plain.counts, alone.counts)
 
 

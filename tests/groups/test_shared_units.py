@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skfair.groups.cohort import Cohort
 from skfair.groups.compared_rates import pairs_of
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.shared_units import SharedUnits
 from skfair.metrics import disparity_test, disparity_upper_bound, group_report
 from tests.seeds import generator
@@ -31,7 +31,9 @@ def several(n_units=60, seed=0):
 
 def shared(true, predicted, groups, units, weights=None, rate="selection_rate"):
     means = (
-        Cohort.of_labels(true, predicted, groups, None, weights, units=units).table().means(rate)
+        MeasuredRows.of_labels(true, predicted, groups, None, weights, units=units)
+        .table()
+        .means(rate)
     )
     return means, means.shared
 
@@ -112,7 +114,7 @@ def test_rows_of_people_who_may_be_in_either_group_are_not_shared():
     rng = generator()
     known = GroupProbabilities(rng.dirichlet([1, 1], 200), ["a", "b"])
     decisions, units = rng.integers(0, 2, 200), np.arange(200) // 2
-    rows = Cohort.of_labels(decisions, decisions, known, units=units)
+    rows = MeasuredRows.of_labels(decisions, decisions, known, units=units)
     assert rows.table().means("selection_rate").shared is None
 
 
@@ -209,7 +211,7 @@ def test_a_report_has_the_interval_of_the_test_for_pairs(both):
     ends = [f"selection_rate_difference_{end}" for end in ("low", "high")]
     low, high = report.loc["a", ends].astype(float)
     means, _ = shared(decisions, decisions, groups, units)
-    groups_of = Cohort.of_labels(decisions, decisions, groups, units=units).table().groups
+    groups_of = MeasuredRows.of_labels(decisions, decisions, groups, units=units).table().groups
     pair = pairs_of(means, groups_of, "selection_rate", "b")
     assert pair.overlap > 0
     assert pair.at_least("melded", False, high) == pytest.approx(0.025, abs=1e-6)

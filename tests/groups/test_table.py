@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfair.groups.cohort import Cohort
+from skfair.groups.measured_rows import MeasuredRows
 from tests.seeds import generator
 
 RATES = ("selection_rate", "true_positive_rate")
@@ -23,7 +23,7 @@ def test_parts_add_up(is_weighted, is_crossed, has_strata):
         own = people.iloc[rows]
         strata = own["stratum"] if has_strata else None
         who = own[["x", "y"]], strata, weights if weights is None else weights[rows], is_crossed
-        return Cohort.of_labels(y_true[rows], y_pred[rows], *who, pos_label=1).table()
+        return MeasuredRows.of_labels(y_true[rows], y_pred[rows], *who, pos_label=1).table()
 
     whole = table(slice(None))
     parts = table(slice(0, 200)) + table(slice(200, 210)) + table(slice(210, 600))

@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from skfair import GroupProbabilities
 from skfair.constraints import DemographicParity
-from skfair.groups.rates import RATES
+from skfair.groups.declared_rates import rate_named
 from skfair.metrics import demographic_parity_difference, disparity_bounds
 from tests.seeds import generator
 
@@ -58,7 +58,7 @@ class Joint:
         return found.ravel()
 
     def parts(self, rate, group):
-        above, below = RATES[rate][:2]
+        above, below = rate_named(rate).above, rate_named(rate).below
         return self.mask(group=group, entries=above), self.mask(group=group, entries=below)
 
     def largest_rate(self, rate, group, sign):
@@ -112,7 +112,7 @@ def joint_share(q, p, kind):
 def test_both_ends_of_a_difference_are_reached_together(rate, n_groups):
     cells, of_cells, y_true, y_pred = drawn(9, n_groups)
     joint = Joint(cells, of_cells, y_true, y_pred)
-    above, below = (np.array(entries) for entries in RATES[rate][:2])
+    above, below = rate_named(rate).above, rate_named(rate).below
     seen = np.zeros((of_cells.shape[0], 2, 2))
     np.add.at(seen, (cells, y_true, y_pred), 1 / np.bincount(cells)[cells])
     sums = []

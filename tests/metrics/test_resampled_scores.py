@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from skfair._kernels.score_gaps import score_gaps
-from skfair.groups.cohort import Cohort
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.metrics import fairness_report
 from skfair.metrics.resampled_scores import SCORE_METRICS, SortedRows
 from skfair.utils.threads import BLOCK
@@ -26,7 +26,7 @@ def people(seed, n=90):
 
 
 def own_way(y, scores, weights, groups, agg="worst", **options):
-    rows = Cohort.of_scores(scores, None, groups, **options)
+    rows = MeasuredRows.of_scores(scores, None, groups, **options)
     return SortedRows(rows, y).gaps(weights, agg)
 
 

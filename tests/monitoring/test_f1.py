@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score, roc_auc_score
 
-from skfair.groups.rates import hits_and_rows, rates_of
+from skfair.groups.declared_rates import hits_and_rows, rates_of
 from skfair.metrics import make_group_metric
 from skfair.monitoring import DisparityMonitor
 from skfair.monitoring.windows import Windows

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import integrate, stats
 
-from skfair.exceptions import LooseLimitWarning
+from skfair.exceptions import LooseLimitWarning, RepeatedRowsWarning
 from skfair.monitoring import DisparityMonitor
 from skfair.monitoring.windows import Windows, log_evidence, start_weights
 from tests.monitoring.streams import batch, feed, most_alarms, side_by_side, stream, watched
@@ -266,7 +266,7 @@ def test_groups_may_be_missing_in_a_batch():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"constraint": "accuracy_parity"}, "constraint must be one of"),
+        ({"constraint": "loss_parity"}, "constraint must be one of"),
         ({"max_disparity": 0}, "max_disparity"),
         ({"confidence": 1}, "confidence"),
         ({"confidence": 0}, "confidence"),
@@ -422,6 +422,7 @@ def test_rows_that_wait_in_both_monitors_are_not_lost():
         one.merge(other)
 
 
+@pytest.mark.filterwarnings("ignore:Batch .* has the same rows")
 def test_a_printed_monitor_says_what_it_has_read():
     monitor = DisparityMonitor(max_disparity=0.05)
     assert (
@@ -692,3 +693,26 @@ def test_a_limit_that_is_rather_a_ratio_is_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         DisparityMonitor(min_ratio=0.8)
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_the_same_batch_twice_is_noticed(constraint):
+    """Also by a monitor that was stored in between; not if units say who comes again."""
+    rng = generator()
+    y, p, sex = rng.integers(0, 2, 60), rng.integers(0, 2, 60), rng.choice(["f", "m"], 60)
+    batch, given = (y, p), {"sensitive_features": sex}
+    monitor = DisparityMonitor(constraint, max_disparity=0.5)
+    monitor.update(*batch, **given)
+    again = DisparityMonitor.from_json(monitor.to_json())
+    for one in (monitor, again):
+        with pytest.warns(RepeatedRowsWarning, match="the same rows as the batch before"):
+            one.update(*batch, **given)
+    assert monitor.to_json() == again.to_json()
+    other = rng.permutation(60)
+    again.update(y[other], p[other], sensitive_features=sex[other])  # a warning would be an error
+    again.update(y[:5], p[:5], sensitive_features=sex[:5])
+    again.update(y[:5], p[:5], sensitive_features=sex[:5])
+    known = DisparityMonitor(constraint, max_disparity=0.5)
+    for _ in range(2):
+        known.update(*batch, **given, units=np.arange(60))
+    assert known.n_rows_ == 120

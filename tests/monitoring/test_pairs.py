@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from skfair.groups.cohort import Cohort
+from skfair.groups.measured_rows import MeasuredRows
 from skfair.monitoring import DisparityMonitor
 from skfair.monitoring.comparison import shared_units
 from tests.groups.test_shared_units import pairs
@@ -37,7 +37,7 @@ def test_sums_over_batches_are_those_of_all_rows():
     batches = several()
     watcher = watched(batches, "equalized_odds")._seen
     true, decisions, names, units = (np.concatenate(own) for own in zip(*batches, strict=True))
-    table = Cohort.of_labels(true, decisions, names, units=units).table()
+    table = MeasuredRows.of_labels(true, decisions, names, units=units).table()
     for rate in ("true_positive_rate", "false_positive_rate"):
         found = shared_units(watcher.shared, watcher.repeated.weights, rate)
         expected = table.means(rate).shared

@@ -28,7 +28,7 @@ def test_signed_differences_are_those_of_the_report():
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_simulated_means_vary_as_they_do_in_pairs(is_weighted):
     """The differences of simulated rates have the variance of paired differences."""
-    from skfair.groups.cohort import Cohort
+    from skfair.groups.measured_rows import MeasuredRows
     from skfair.report.gaps import drawn_means
 
     rng, n = generator(is_weighted), 500
@@ -37,7 +37,7 @@ def test_simulated_means_vary_as_they_do_in_pairs(is_weighted):
     groups, units = np.repeat(["a", "b", "c"], n), np.tile(np.arange(n), 3)
     weights = np.tile(rng.choice([0.5, 1.0, 2.0], n), 3) if is_weighted else None
     decisions = decisions.astype(int)
-    rows = Cohort.of_labels(decisions, decisions, groups, None, weights, units=units)
+    rows = MeasuredRows.of_labels(decisions, decisions, groups, None, weights, units=units)
     means = rows.table().means("selection_rate")
     drawn = drawn_means(
         means, np.random.RandomState(0), 20_000, means.means, means.means * (1 - means.means)

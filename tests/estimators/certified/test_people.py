@@ -187,6 +187,10 @@ def test_rows_that_look_like_people_who_repeat_are_warned_of_once(name, recwarn)
         return [str(w.message) for w in recwarn if w.category is RepeatedRowsWarning]
 
     assert said(X) == said(X, units=person) == said(table, units=person) == []
+    indexed = pd.DataFrame(X, index=pd.Index(person, name="customer_id")).rename(columns=str)
+    (message,) = said(indexed)
+    assert "the column customer_id has 100 values in 300 rows" in message
+    assert said(indexed.reset_index(drop=True)) == []
     (message,) = said(table)
     assert "the column customerID has 100 values in 300 rows" in message
     assert "pass units=" in message
