@@ -133,13 +133,13 @@ def group_report(
         with ``sample_weight`` if weights are given. A metric whose second argument is named
         ``y_score`` or ``y_proba``, such as ``roc_auc_score``, receives the scores. F scores,
         precision and recall of two classes have the intervals of rates. Other intervals are
-        percentiles of ``n_bootstrap`` resamples of all rows, or of all units. With two labels, half a row of each prediction is added to
-        each true class of a group, so that ten rows without an error do not look certain. Rows of
-        metrics that have no ``sample_weight``, or that are computed from scores or numbers, are
-        thinned to about 20000 for each group, and the interval is scaled to its size. F1, precision
-        and recall are NaN for a group that does not define them. A result that is not a number,
-        such as a ``confusion_matrix``, is kept in its cell without an interval. The rows must be in
-        memory.
+        percentiles of ``n_bootstrap`` resamples of all rows, or of all units. With two labels, half
+        a row of each prediction is added to each true class of a group, so that ten rows without an
+        error do not look certain. Rows of metrics that have no ``sample_weight``, or that are
+        computed from scores or numbers, are thinned to about 20000 for each group, and the interval
+        is scaled to its size. F1, precision and recall are NaN for a group that does not define
+        them. A result that is not a number, such as a ``confusion_matrix``, is kept in its cell
+        without an interval. The rows must be in memory.
     n_bootstrap : int, default=500
         Number of resampled tables.
     rates : bool, default=True
