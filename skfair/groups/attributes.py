@@ -25,7 +25,7 @@ from skfair._typing import IntArray
 from skfair.exceptions import SmallGroupWarning
 from skfair.groups.foreign_tables import native_table, refuse_lazy_frame
 from skfair.utils.factorize import Factorized
-from skfair.utils.text import check_text, listed, plural, spelled_alike
+from skfair.utils.text import abbreviated, check_text, listed, plural, spelled_alike
 from skfair.utils.warn import warn_user
 
 Columns: TypeAlias = list[tuple[str | None, Any]]
@@ -53,6 +53,7 @@ MAX_LEVELS = 1000
 _MISSING_NAMES = {
     *("", "nan", "none", "null", "<na>", "nat", "na", "n/a", "n.a.", "#n/a"),
     *("unknown", "missing", "?", "-", "--", ".", "-999"),
+    *("prefer not to answer", "prefer not to say", "prefer not to disclose"),
 }
 # Negative codes of missing values, which may be levels of a scale too, and positive ones, which may
 # be counts, ages or codes of groups; see _missing_codes.
@@ -341,13 +342,16 @@ def _warn_spelling(levels: Iterable[object], name: str, role: Role) -> None:
 
     A column that was read in pieces may have the number 1 in one and the text "1" in another.
     """
-    doubtful = spelled_alike(levels)
-    if doubtful:
-        warn_user(
-            f"{role.attribute} {name!r} has levels that differ only in case, spaces or type, "
-            f"{' and '.join(map(listed, doubtful[:3]))}. Each counts as a {role.level} of its own. "
-            "If they are the same, give them one spelling and type."
-        )
+    for doubtful, how in (
+        (spelled_alike(levels), "differ only in case, spaces or type"),
+        (abbreviated(levels), "abbreviate others"),
+    ):
+        if doubtful:
+            warn_user(
+                f"{role.attribute} {name!r} has levels that {how}, "
+                f"{' and '.join(map(listed, doubtful[:3]))}. Each counts as a {role.level} of its "
+                "own. If they are the same, give them one spelling and type."
+            )
 
 
 def take_rows(table: Any, rows: IntArray) -> Any:

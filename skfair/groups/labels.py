@@ -128,12 +128,31 @@ def warn_of_opposite(predicted: IntArray, scores: FloatArray) -> None:
         )
 
 
+def warn_of_ranges(true: FloatArray, predicted: FloatArray) -> None:
+    """Warn if true and predicted numbers have no value in common, as those of two units."""
+    if min(true.size, predicted.size) < _MANY:
+        return
+    ends = [(float(own.min()), float(own.max())) for own in (true, predicted)]
+    if ends[0][1] < ends[1][0] or ends[1][1] < ends[0][0]:
+        warn_user(
+            "True numbers lie between {:.4g} and {:.4g}, and predictions between {:.4g} and "
+            "{:.4g}. Are they in the same unit?".format(*ends[0], *ends[1])
+        )
+
+
 def warn_of_threshold(scores: FloatArray, threshold: float) -> None:
     """Warn if all scores are on one side of a threshold, as those in another unit are."""
     if not scores.size:
         return
     low, high = float(scores.min()), float(scores.max())
-    if low < high and not low <= threshold < high:
+    share = float(np.mean(scores > threshold))
+    is_percent = 0 < threshold < 1 and low >= 0 and high > 10  # beside percent or points
+    if is_percent and share > 0.95 and scores.size >= _MANY:
+        warn_user(
+            f"{100 * share:.3g}% of the scores are above threshold={threshold:g}: they lie between "
+            f"{low:.4g} and {high:.4g}. Is the threshold in another unit than the scores?"
+        )
+    elif low < high and not low <= threshold < high:
         side = "above" if low > threshold else "at or below"
         warn_user(
             f"All scores are {side} threshold={threshold:g}: they lie between {low:.4g} and "

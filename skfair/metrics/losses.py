@@ -27,7 +27,7 @@ from skfair._typing import BoolArray, ClassLabel, ColumnLike, ColumnsLike, Float
 from skfair.groups.cohort import Cohort, cohort_of, score_rows, takes_cohort, value_rows
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision, aggregate
 from skfair.groups.distinct_rows import WeightedRows
-from skfair.groups.labels import check_positive
+from skfair.groups.labels import check_positive, warn_of_ranges
 from skfair.groups.measured_rows import Columns, MeasuredRows
 from skfair.groups.weighted_rows import LazyRows
 from skfair.metrics.docs import COMPARISONS, documented_gap_of_scores
@@ -519,6 +519,8 @@ def _losses_of(
     if "loss" in rows.columns:  # they come from ``summary``, and its values are losses
         return rows, rows.columns["targets"]
     targets = targets_of(rows.columns, rows.values.size)
+    if is_regression:
+        warn_of_ranges(targets, rows.values)
     return replace(rows, values=row_loss(rows.values, targets)), targets
 
 

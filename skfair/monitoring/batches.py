@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray
-from skfair.exceptions import SmallGroupWarning
+from skfair.exceptions import RepeatedRowsWarning, SmallGroupWarning
 from skfair.groups.attributes import MAX_LEVELS, check_aligned
 from skfair.groups.cohort import cohort_of, outcome_rows
 from skfair.groups.compared_groups import names_group
@@ -104,6 +104,7 @@ def count_batch(
     options: Mapping[str, Any],
     units: ColumnLike | None,
     met: Set[float],  # the numbers of the units of earlier batches
+    before: str = "",  # the digest of the batch before
 ) -> tuple[GroupTable, GroupTable, set[float], str]:
     """Count the rows of a batch by group and by true and predicted class.
 
@@ -143,18 +144,35 @@ def count_batch(
     levels = {**rows.levels, "attribute": attributes}
     rows = replace(rows, levels=levels, sums={"weights": rows.weights})
     digest = _digest(of_batch) if units is None else ""
+    if digest and (digest == before or _begins_like(of_batch, before)):
+        warn_user(
+            "The batch begins with the rows of the batch before, so each of these people would be "
+            "evidence twice, and an alarm may be false. Pass new rows only: restore the monitor "
+            "that was saved before if a file was read twice. Pass units= if people come again.",
+            RepeatedRowsWarning,
+        )
     return rows, replace(evidence, levels=levels), set(numbers), digest
 
 
-def _digest(rows: MeasuredRows) -> str:
-    """Return a text that batches with the same rows have in common; "" for few rows."""
-    counts = np.ones(1) if rows.weights is None else rows.weights
-    if rows.values.size * counts.max(initial=0) < _FEW:
+def _digest(rows: MeasuredRows, n_rows: int | None = None) -> str:
+    """Return the number of rows and a text that equal rows have in common; "" for few rows.
+
+    With ``n_rows`` it is that of the first rows.
+    """
+    counts = np.ones(rows.values.size) if rows.weights is None else rows.weights
+    if counts.sum() < _FEW:
         return ""
     made = blake2b(repr(rows.groups.cells.names).encode(), digest_size=12)
-    for own in (rows.values, rows.groups.cells.codes, counts):
-        made.update(np.ascontiguousarray(own, np.float64).tobytes())
-    return made.hexdigest()
+    for own in (rows.values, *rows.groups.cells.codes, counts):
+        made.update(np.ascontiguousarray(own[:n_rows], np.float64).tobytes())
+    return f"{counts[:n_rows].sum():.0f} {made.hexdigest()}"
+
+
+def _begins_like(rows: MeasuredRows, digest: str) -> bool:
+    """Whether the first rows of a batch are all rows of the one before, by its digest."""
+    n_before = int(digest.partition(" ")[0] or 0)
+    counts_rows = rows.weights is None and 0 < n_before <= rows.values.size
+    return bool(counts_rows and _digest(rows, n_before) == digest)
 
 
 def is_empty(*arguments: Any) -> bool:

@@ -16,7 +16,6 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
-from skfair.exceptions import RepeatedRowsWarning
 from skfair.groups.cohort import method_spreads_cohort
 from skfair.groups.compared_groups import Reference
 from skfair.groups.decision_memo import Memo
@@ -43,7 +42,6 @@ from skfair.utils.dask_collections import is_lazy
 from skfair.utils.keywords import groups_by_name
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number, one_dimensional
-from skfair.utils.warn import warn_user
 
 # If the history has more points than this, every second one is dropped, and from then on only every
 # second batch is noted.
@@ -327,16 +325,9 @@ class DisparityMonitor:
         digest = ""
         if not is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
             options = {"pos_label": self.pos_label, "counted": spec.counted}
-            known = self._seen.limit, options, units, self._seen.met
+            known = self._seen.limit, options, units, self._seen.met, self._seen.last_rows
             counted = count_batch((y_true, y_pred), sensitive_features, *known)
             rows, evidence, numbers, digest = counted
-            if digest and digest == self._seen.last_rows:
-                warn_user(
-                    f"Batch {batch!r} has the same rows as the batch before, so each person would "
-                    "be evidence twice, and an alarm may be false. If a file was read twice, "
-                    "restore the monitor that was saved before. Pass units= if people come again.",
-                    RepeatedRowsWarning,
-                )
             self._meet(rows, batch)  # raises before anything of the batch is kept
         self._seen.add(rows, batch, evidence)
         self._seen.met |= numbers

@@ -39,6 +39,7 @@ from skfair.groups.labels import (
     kind_of,
     positive_codes,
     warn_of_opposite,
+    warn_of_ranges,
     warn_of_spelling,
     warn_of_threshold,
 )
@@ -335,6 +336,8 @@ def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: boo
             f"y_score is read for two classes or for numbers, but y_true has the classes "
             f"{listed(task.classes)}. Leave y_score out, or audit one class: y_true == label."
         )
+    if are_all and task.kind == "numbers" and true is not None and predicted is not None:
+        warn_of_ranges(np.asarray(true, np.float64), np.asarray(predicted, np.float64))
     if score is None and predicted is not None and not task.classes:
         score = predicted.astype(np.float64)  # numbers are checked for calibration like scores
     weights = check_weights(sample_weight, n_rows, are_all=are_all)

@@ -1,8 +1,8 @@
 """Texts that many messages need: counts, short lists, and suggestions for misspelt names.
 
-Three further functions are about characters: :func:`visible` makes text safe to print in a
-terminal, :func:`check_text` raises for text that cannot be encoded, and :func:`spelled_alike` finds
-levels that are probably the same.
+Further functions are about characters: :func:`visible` makes text safe to print in a terminal,
+:func:`check_text` raises for text that cannot be encoded, and :func:`spelled_alike` and
+:func:`abbreviated` find levels that are probably the same.
 """
 
 from __future__ import annotations
@@ -99,3 +99,18 @@ def spelled_alike(levels: Iterable[object]) -> list[list[object]]:
         number = re.fullmatch(r"0*(\d+)(\.0*)?", text)
         alike.setdefault(number[1] if number else text, []).append(level)
     return [spellings for spellings in alike.values() if len(spellings) > 1]
+
+
+def abbreviated(levels: Iterable[object]) -> list[list[object]]:
+    """Return pairs of a word and its first letter, such as "male" and "M", if there are several.
+
+    A single pair may be chance: a grade "A" and a level "absent".
+    """
+    texts = {str(level).strip().casefold(): level for level in levels if isinstance(level, str)}
+    words = [text for text in texts if len(text) > 2]
+    pairs: list[list[object]] = []
+    for letter in (text for text in texts if len(text) == 1 and text.isalpha()):
+        meant = [word for word in words if word.startswith(letter)]
+        if len(meant) == 1:
+            pairs.append([texts[letter], texts[meant[0]]])
+    return pairs if len(pairs) > 1 else []

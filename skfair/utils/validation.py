@@ -174,7 +174,14 @@ def check_number(
         return
     what = "an integer" if kind is Integral else "a number"
     extent = f" from {low:g} to {high:g}" if np.isfinite([low, high]).any() else ""
-    raise ValueError(f"{name} must be {what}{extent}, got {value!r}.")
+    is_share = is_number and high == 1
+    raise ValueError(f"{name} must be {what}{extent}, got {value!r}.{as_share(value, is_share)}")
+
+
+def as_share(value: Any, is_share: bool = True) -> str:
+    """Ask whether a number from 2 to 100 was meant in percent."""
+    is_percent = is_share and isinstance(value, Real) and 2 <= float(value) <= 100
+    return f" Did you mean {float(value) / 100:g}, a share?" if is_percent else ""
 
 
 def check_limit(
@@ -221,7 +228,7 @@ def ask_of_unit(limit: float, typical: float) -> None:
 def check_probability(value: object, name: str) -> None:
     """Raise unless an option is a number strictly between 0 and 1."""
     if not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise ValueError(f"{name} must be between 0 and 1, got {value!r}.")
+        raise ValueError(f"{name} must be between 0 and 1, got {value!r}.{as_share(value)}")
     if name == "confidence" and float(value) < 0.5:
         warn_user(
             f"confidence={value:g} is a level of confidence, not the chance of an error. Did you "

@@ -12,7 +12,9 @@ from skfair.metrics import (
     disparity_test,
     equal_opportunity_difference,
     fairness_report,
+    mean_residual_difference,
     partial_demographic_parity_gap,
+    sample_size,
 )
 from skfair.report import audit
 from tests.seeds import generator
@@ -110,3 +112,46 @@ def test_clear_columns_do_not_ask():
     given = {"y_score": score, "sensitive_features": sex, "units": np.arange(N)}
     assert said(audit, y, (score > 0.5).astype(int), **given) == ""
     assert said(demographic_parity_difference, None, score > 0.5, sensitive_features=sex) == ""
+
+
+def test_abbreviations_of_groups_ask():
+    _, score, sex = rows()
+    words = sex["sex"].map({"f": "female", "m": "male"})
+    mixed = words.mask(np.arange(N) % 3 == 0, sex["sex"].str.upper())
+    asked = "abbreviate others"
+    for call in (demographic_parity_difference, audit):
+        assert asked not in said(call, None, score > 0.5, sensitive_features=words)
+        assert asked in said(call, None, score > 0.5, sensitive_features=mixed)
+    grades = np.where(np.arange(N) % 2, "A", "absent")  # a single pair may be chance
+    assert asked not in said(
+        demographic_parity_difference, None, score > 0.5, sensitive_features=grades
+    )
+
+
+def test_people_who_prefer_not_to_say_ask():
+    _, score, sex = rows()
+    some = sex["sex"].mask(np.arange(N) % 17 == 0, "Prefer not to answer")
+    text = said(demographic_parity_difference, None, score > 0.5, sensitive_features=some)
+    assert "stand for missing values" in text
+
+
+def test_percent_beside_a_share_asks():
+    y, score, sex = rows()
+    given = {"threshold": 0.5, "sensitive_features": sex}
+    assert "another unit" not in said(audit, y, y_score=score, **given)
+    assert "another unit" in said(audit, y, y_score=100 * score, **given)
+    for call, value in (
+        (lambda: sample_size(5), "0.05"),
+        (lambda: audit(y, score > 0.5, sensitive_features=sex, confidence=95), "0.95"),
+    ):
+        with pytest.raises(ValueError, match=f"Did you mean {value}"):
+            call()
+
+
+def test_numbers_in_two_units_ask():
+    rng = generator(4)
+    salary = rng.lognormal(10, 0.3, N)
+    sex, asked = rng.choice(["f", "m"], N), "in the same unit"
+    for call in (mean_residual_difference, audit):
+        assert asked not in said(call, salary, 1.05 * salary, sensitive_features=sex)
+        assert asked in said(call, np.log(salary), salary, sensitive_features=sex)

@@ -36,7 +36,7 @@ def test_a_monitor_is_drawn_over_time():
     assert {"sex: recent", "age: limit"} <= {line.get_label() for line in sex.ax_.lines}
 
 
-@pytest.mark.filterwarnings("ignore:Batch .* has the same rows")
+@pytest.mark.filterwarnings("ignore:The batch begins with")
 @pytest.mark.parametrize("reference", [None, 3])
 def test_a_limit_on_a_change_is_no_line_beside_the_disparity(reference):
     """A steady disparity of .3 has not changed, so nothing of it is above the limit of .05."""
@@ -51,7 +51,7 @@ def test_a_limit_on_a_change_is_no_line_beside_the_disparity(reference):
     assert ("limit" in labels) == (reference is None)
 
 
-@pytest.mark.filterwarnings("ignore:Batch .* has the same rows")
+@pytest.mark.filterwarnings("ignore:The batch begins with")
 @pytest.mark.parametrize("start", [0, 7000])
 def test_a_long_stream_is_drawn_at_the_numbers_of_its_batches(start):
     """After 512 batches every second one is kept, and the alarm may be between two of them."""

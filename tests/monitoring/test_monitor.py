@@ -422,7 +422,7 @@ def test_rows_that_wait_in_both_monitors_are_not_lost():
         one.merge(other)
 
 
-@pytest.mark.filterwarnings("ignore:Batch .* has the same rows")
+@pytest.mark.filterwarnings("ignore:The batch begins with")
 def test_a_printed_monitor_says_what_it_has_read():
     monitor = DisparityMonitor(max_disparity=0.05)
     assert (
@@ -705,9 +705,13 @@ def test_the_same_batch_twice_is_noticed(constraint):
     monitor.update(*batch, **given)
     again = DisparityMonitor.from_json(monitor.to_json())
     for one in (monitor, again):
-        with pytest.warns(RepeatedRowsWarning, match="the same rows as the batch before"):
+        with pytest.warns(RepeatedRowsWarning, match="begins with the rows of the batch before"):
             one.update(*batch, **given)
     assert monitor.to_json() == again.to_json()
+    longer = [np.append(own, own[:30]) for own in batch]
+    more = np.append(sex, sex[:30])
+    with pytest.warns(RepeatedRowsWarning, match="begins with"):  # a file that grows
+        monitor.update(*longer, sensitive_features=more)
     other = rng.permutation(60)
     again.update(y[other], p[other], sensitive_features=sex[other])  # a warning would be an error
     again.update(y[:5], p[:5], sensitive_features=sex[:5])
