@@ -1,40 +1,33 @@
 """A cohort: who the rows are and what was decided about them, said once.
 
-A :class:`Cohort` keeps the columns as they were given, and the tables that were read from them.
-Every function that compares groups makes one of its arguments in its first line
-(:func:`cohort_of`), or is given one: with :func:`takes_cohort` it takes a cohort in place of its
-columns. What follows is the same, so both calls have equal results. Functions that keep no tables
-are called with the columns of the cohort (:func:`spreads_cohort`).
-
-They get rows with one value each (:mod:`skfair.groups.measured_rows`): by :func:`outcome_rows`,
-:func:`score_rows`, or :func:`value_rows` for values of their own. Metrics and tests of labels need
-no rows, but an :func:`outcome_table`, which is read once for each way of counting.
+A :class:`Cohort` keeps the columns as they were given, and the tables that were read from them
+(``cohort_rows.py``). Functions that compare groups take it in place of their columns
+(``cohort_calls.py``), or make one of them by :func:`cohort_of`.
 
 ``intersectional``, ``reference`` and ``agg`` are questions, not facts. They stay arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, IntArray, MatrixLike
 from skfair.groups.attributes import check_aligned, read_columns, take_rows
+from skfair.groups.cohort_rows import outcome_table
 from skfair.groups.compared_groups import Reference
 from skfair.groups.declared_rates import RATES, is_f_score
 from skfair.groups.engine_tables import Kinds, read_kinds
 from skfair.groups.estimates import Estimate
-from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.outcomes import Counted
 from skfair.groups.row_units import unit_codes
 from skfair.groups.table import GroupTable
 from skfair.utils.dask_collections import is_lazy
+from skfair.utils.docs import described, documenter
 from skfair.utils.keywords import groups_by_name
 from skfair.utils.response import get_response, positive_class, response_method_of
 from skfair.utils.text import did_you_mean, listed, listed_in
@@ -47,8 +40,6 @@ COLUMNS = (
     *("y_true", "y_pred", "y_score", "sensitive_features", "before", "control_features"),
     *("sample_weight", "units"),
 )
-# Without these a function would say something else, so it must take them or raise.
-_CHANGE_VALUES = ("control_features", "sample_weight")
 
 
 class Cohort:
@@ -107,6 +98,7 @@ class Cohort:
     (0.45, 0.54)
     """
 
+    @groups_by_name
     def __init__(
         self,
         y_true: ColumnLike | None = None,
@@ -122,7 +114,7 @@ class Cohort:
     ) -> None:
         self._set(locals())
         given = {name: own for name in COLUMNS if (own := getattr(self, name)) is not None}
-        if given.keys() <= {"sensitive_features", *_CHANGE_VALUES, "units"}:
+        if not given.keys() & {"y_true", "y_pred", "y_score", "before"}:
             raise ValueError(
                 "Cohort has no labels and no scores. Pass y_true, y_pred, y_score or several of "
                 "them."
@@ -187,6 +179,16 @@ class Cohort:
             The rows for which the model predicts.
         y : array-like of shape (n_samples,), default=None
             True labels or numbers.
+        sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes)
+            The group of each row. Each column is one sensitive attribute.
+        before : array-like of shape (n_samples,), default=None
+            Predictions of an earlier model for the same rows.
+        control_features : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+            An attribute that may legitimately explain a difference, such as the department.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows.
+        units : array-like of shape (n_samples,), default=None
+            Labels of rows that belong together, for example the person behind each visit.
         pos_label : label, default=None
             The class that counts as positive. If None, the positive class of the model is used,
             which is usually the second of its two classes.
@@ -317,7 +319,7 @@ class Cohort:
             If True, groups are the intersections of all attributes. If False, groups are compared
             within each attribute.
         reference : {"pairwise", "overall"}, group or dict, default="pairwise"
-            The comparisons that are made, as in
+            The comparisons that are made, as in metrics such as
             :func:`~skfair.metrics.demographic_parity_difference`.
         method : {"melded", "exact", "score"}, default="melded"
             The test of two rates, as in :func:`~skfair.metrics.disparity_test`.
@@ -330,6 +332,7 @@ class Cohort:
         """
         return self._estimate("difference", (rate, *more), reference, intersectional, method)
 
+    @documenter(described(difference))
     def ratio(
         self,
         rate: str,
@@ -342,18 +345,8 @@ class Cohort:
 
         Parameters
         ----------
-        rate : str
-            The rate, such as "selection_rate", "true_positive_rate" or "f1_score".
         *more : str
             Further rates. The smallest ratio of any of them is estimated.
-        intersectional : bool, default=True
-            If True, groups are the intersections of all attributes. If False, groups are compared
-            within each attribute.
-        reference : {"pairwise", "overall"}, group or dict, default="pairwise"
-            The comparisons that are made, as in
-            :func:`~skfair.metrics.demographic_parity_ratio`.
-        method : {"melded", "exact", "score"}, default="melded"
-            The test of two rates, as in :func:`~skfair.metrics.disparity_test`.
 
         Returns
         -------
@@ -374,7 +367,9 @@ class Cohort:
             if name not in RATES and not is_f_score(name):
                 raise ValueError(
                     f"There is no rate {name!r}.{did_you_mean(name, RATES)} Choose from "
-                    f"{listed(RATES)} or an F score such as 'f1_score'."
+                    f"{', '.join(RATES)}, or an F score such as f1_score. A criterion is asked for "
+                    "by its rates: difference('true_positive_rate', 'false_positive_rate') is "
+                    "about equalized odds."
                 )
             if name == "error_ratio":
                 raise ValueError(
@@ -515,75 +510,6 @@ def with_columns(people: Cohort, **columns: Any) -> Cohort:
     return cohort_of(**known | columns)
 
 
-def value_rows(
-    people: Cohort,
-    # Computes the values from the columns, see ``MeasuredRows.read``, which takes the options
-    values_of: Callable[[Mapping[str, Any]], Any],
-    columns: Sequence[str],
-    intersectional: bool = True,
-    **options: Any,
-) -> MeasuredRows:
-    """Return rows with a value of one's own."""
-    own = {name: getattr(people, name) for name in columns}
-    refuse_kinds(people)
-    return MeasuredRows.read(values_of, own, *_who(people, intersectional), **options)
-
-
-def refuse_kinds(people: Cohort) -> None:
-    """Raise if the rows of a cohort were counted in an engine, for what needs single rows."""
-    if people._kinds is not None:
-        raise TypeError(
-            "Single rows are measured here, and the table was counted in its engine. Pass the "
-            "rows, as in Cohort(...)."
-        )
-
-
-def outcome_rows(
-    people: Cohort, counted: Counted = "classes", intersectional: bool = True, **options: Any
-) -> MeasuredRows:
-    """Return rows with their outcomes, see ``MeasuredRows.of_labels``."""
-    options |= {"counted": counted, "pos_label": people.pos_label, "kinds": people._kinds}
-    who = _who(people, intersectional)
-    return MeasuredRows.of_labels(people.y_true, people.y_pred, *who, **options)
-
-
-def score_rows(people: Cohort, intersectional: bool = True, **options: Any) -> MeasuredRows:
-    """Return rows with their scores, see ``MeasuredRows.of_scores``."""
-    if people.y_score is None:
-        raise ValueError("y_score is None, and scores are compared. Pass one value per row.")
-    who = _who(people, intersectional)
-    return MeasuredRows.of_scores(people.y_score, people.y_true, *who, **options)
-
-
-def _who(people: Cohort, intersectional: bool) -> tuple[Any, Any, Any, bool]:
-    return (
-        people.sensitive_features,
-        people.control_features,
-        people.sample_weight,
-        intersectional,
-    )
-
-
-def outcome_table(
-    people: Cohort,
-    counted: Counted = "classes",
-    intersectional: bool = True,
-    *,
-    certain: bool = True,
-) -> GroupTable:
-    """Return the table of outcomes, which is read once for each way of counting.
-
-    If ``certain`` is False, only values are asked for, which need no squares and no units.
-    """
-    key, tables = (counted, intersectional), people._tables
-    known = tables.get((*key, True), tables.get((*key, certain)))
-    if known is None:
-        units = people.units if certain else None
-        rows = outcome_rows(people, counted, intersectional, units=units)
-        known = tables[(*key, certain)] = rows.table(squares=certain)
-    return known
-
-
 def _n_rows(column: Any) -> int:
     """Return the number of rows of a column or a table; a dict has columns as its values."""
     if isinstance(column, Mapping):
@@ -598,7 +524,7 @@ def _score_method(estimator: Any) -> str | None:
         return None
 
 
-# As many levels of an attribute are listed with their sizes
+# An attribute with more levels is shown by its largest ones.
 _LISTED = 5
 
 
@@ -615,107 +541,3 @@ def _sizes(values: Any, n_rows: IntArray | None = None) -> str:
     texts += [f"{more} more groups"] if more else []
     n_missing = int(each[codes < 0].sum())
     return ", ".join(texts) + (f", {n_missing:,} rows missing" if n_missing else "")
-
-
-P = ParamSpec("P")
-Result = TypeVar("Result")
-Result_co = TypeVar("Result_co", covariant=True)
-
-
-class SaidOnce(Protocol[P, Result_co]):
-    """A function that takes a cohort in place of its columns, or the columns themselves."""
-
-    __name__: str
-
-    @overload
-    def __call__(self, people: Cohort, /, *questions: Any, **options: Any) -> Result_co: ...
-
-    @overload
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result_co: ...
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Measure the rows."""
-
-
-def takes_cohort(function: Callable[P, Result]) -> SaidOnce[P, Result]:
-    """Decorate a function of columns: it also takes a :class:`Cohort` in their place.
-
-    The cohort stands before or after a metric that is asked for, in place of the first column. The
-    function makes a cohort of its arguments by :func:`cohort_of` and reads all columns from there.
-    """
-    return cast(SaidOnce[P, Result], _taking(function, lambda people, first: {first: people}))
-
-
-def spreads_cohort(function: Callable[P, Result]) -> SaidOnce[P, Result]:
-    """Decorate a function in the same way, which is then called with the columns of the cohort."""
-    parameters = signature(function).parameters
-
-    def columns_of(people: Cohort, _: str) -> dict[str, Any]:
-        refuse_kinds(people)
-        return columns_for(people, parameters)
-
-    return cast(SaidOnce[P, Result], _taking(function, columns_of))
-
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def method_takes_cohort(function: Method) -> Method:
-    """Decorate a method as ``takes_cohort`` does a function."""
-    return cast(Method, takes_cohort(function))
-
-
-def method_spreads_cohort(function: Method) -> Method:
-    """Decorate a method as ``spreads_cohort`` does a function."""
-    return cast(Method, spreads_cohort(function))
-
-
-def columns_for(people: Cohort, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a cohort that a function has parameters for."""
-    known = {name: getattr(people, name) for name in (*COLUMNS, "pos_label")}
-    return {name: own for name, own in known.items() if name in parameters}
-
-
-def check_facts(name: str, people: Cohort, parameters: Mapping[str, Any]) -> None:
-    """Raise if a function would ignore strata or weights of a cohort, without which it errs."""
-    for column in _CHANGE_VALUES:
-        if getattr(people, column) is not None and column not in parameters:
-            raise TypeError(
-                f"{name}() knows no {column}, which the cohort has, so its value would be another "
-                "one. Make a cohort without it."
-            )
-
-
-def _taking(
-    function: Callable[..., Any],
-    columns_of: Callable[[Cohort, str], dict[str, Any]],  # by the name of the first column
-) -> Callable[..., Any]:
-    by_columns, name = groups_by_name(function), function.__name__
-    parameters = signature(function).parameters
-    first = next((own for own in parameters if own in COLUMNS), "")
-    at_most = list(parameters).index(first)  # positional arguments beside the cohort
-    required = [
-        own for own in COLUMNS if own in parameters and parameters[own].default is Parameter.empty
-    ]
-
-    @wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        at = next((i for i, value in enumerate(args) if isinstance(value, Cohort)), None)
-        if at is None:
-            return by_columns(*args, **kwargs)
-        people, others = args[at], args[:at] + args[at + 1 :]
-        if len(others) > at_most:
-            raise TypeError(
-                f"{name}() got a cohort and {others[-1]!r:.50} without a name. The cohort has all "
-                "columns, so pass options by name."
-            )
-        for column in (*COLUMNS, "pos_label"):
-            if column in kwargs:
-                raise TypeError(
-                    f"{name}() got {column}= beside a cohort. Make the cohort with {column}=."
-                )
-        if "params" not in parameters:  # noise_floor passes them on to its metric
-            check_facts(name, people, parameters)
-        return function(*others, **dict.fromkeys(required) | columns_of(people, first) | kwargs)
-
-    return called

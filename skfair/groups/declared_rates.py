@@ -43,7 +43,7 @@ class Rate:
     ([[0, 0], [0, 1]], [[0, 0], [1, 1]], 'y_true')
     """
 
-    # What a row of each entry adds to the numerator and to the denominator, at most 1
+    # A row of an entry adds this to the numerator and to the denominator, at most 1
     above: Any
     below: Any
     lacking: str  # the rows that are missing if the denominator is 0, for errors
@@ -83,7 +83,7 @@ class Rate:
 
 
 _ALL = entries("tn fp fn tp")
-_NO_OTHERS = "What happens to those who are truly negative."
+_OF_NEGATIVES = "What happens to those who are truly negative."
 
 # The rates by name, in the order in which tables list them.
 RATES = {
@@ -108,7 +108,7 @@ RATES = {
         entries("fn tp"),
         "row of the positive class",
         says="The share of truly positive people who are selected.",
-        does_not_say=_NO_OTHERS,
+        does_not_say=_OF_NEGATIVES,
         functions=("recall_score",),
     ),
     "false_positive_rate": Rate(
@@ -123,7 +123,7 @@ RATES = {
         entries("fn tp"),
         "row of the positive class",
         says="The share of truly positive people who are not selected.",
-        does_not_say=_NO_OTHERS,
+        does_not_say=_OF_NEGATIVES,
         is_listed=False,
         is_pictured=False,
     ),

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
+from skfair.groups.outcomes import explaining_missing
 from skfair.utils.text import did_you_mean, listed, plural
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# The arguments that name a column of labels.
+LABELS = ("y_true", "y_pred", "before")
 # A table of more kinds than this raises before they travel.
 MOST_KINDS = 65_536
 # Names of the columns of sums, which no column of a user has
@@ -49,6 +52,8 @@ def read_kinds(
     frame = _lazy(table)
     schema = frame.collect_schema()
     names = list(dict.fromkeys(name for own in columns.values() for name in own))
+    if not columns.get("sensitive_features"):
+        raise ValueError("sensitive_features is empty. Name the columns of the groups.")
     given: dict[str, list[str]] = dict(columns)
     if sample_weight is not None:
         given["sample_weight"] = [sample_weight]
@@ -87,15 +92,28 @@ def read_kinds(
     if not len(found):
         raise ValueError("The table has no rows.")
     counts = found[_N].to_numpy(np.int64)
+    labels = {own[0]: found[own[0]] for name, own in columns.items() if name in LABELS}
+    true = columns.get("y_true", [""])[0]
+    decisions = {name: own for name, own in labels.items() if name != true}
+    with explaining_missing((true, labels.get(true)), decisions, counts):
+        for name, own in labels.items():
+            if n_missing := int(counts[own.isna()].sum()):
+                raise ValueError(
+                    f"{name} has {plural(n_missing, 'missing value')} in {counts.sum():,} rows. "
+                    "Leave these rows out of the table, or the column out of the call."
+                )
     if sample_weight is None:
         return found[names], counts.astype(np.float64), Kinds(counts, counts.astype(np.float64))
-    missing, least = int(found[_MISSING].sum()), float(found[_LEAST].min())
-    if missing or not least >= 0 or not np.isfinite(found[_WEIGHT].to_numpy(float)).all():
-        problem = f"has {plural(missing, 'missing value')}" if missing else "has negative numbers"
-        if not missing and not np.isfinite(found[_WEIGHT].to_numpy(float)).all():
-            problem = "has values that are NaN or infinite"
-        raise ValueError(f"sample_weight={sample_weight!r} {problem}. Weights are 0 or larger.")
     weights, squares = (found[own].to_numpy(np.float64) for own in (_WEIGHT, _SQUARES))
+    problem, missing = "", int(found[_MISSING].sum())
+    if missing:
+        problem = f"has {plural(missing, 'missing value')}"
+    elif not np.isfinite(weights).all():
+        problem = "has values that are NaN or infinite"
+    elif found[_LEAST].min() < 0:
+        problem = "has negative numbers"
+    if problem:
+        raise ValueError(f"sample_weight={sample_weight!r} {problem}. Weights are 0 or larger.")
     return found[names], weights, Kinds(counts, squares, sample_weight)
 
 

@@ -37,7 +37,7 @@ from skfair.groups.compared_rates import Pairs, pairs_of
 from skfair.groups.declared_rates import rate_named, spoken_rate
 from skfair.groups.rates import CellMeans
 from skfair.groups.table import GroupTable
-from skfair.groups.two_rates import smallest_limit
+from skfair.groups.two_rates import check_method, smallest_limit
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,7 +98,13 @@ class Estimate:
         reference: Reference = "pairwise",
         method: str = "melded",
     ) -> Estimate:
-        """Estimate from a table of outcomes."""
+        """Estimate from a table of outcomes; raise for what has no test."""
+        check_method(method)
+        if kind == "ratio" and not is_group(reference) and reference == "overall":
+            raise ValueError(
+                "Ratios to the overall rate have no test here. Use reference='pairwise', or a "
+                "difference."
+            )
         means = tuple(table.means(rate) for rate in rates)
         return cls(means, rates, table.groups, kind, reference, method, table=table)
 
@@ -273,10 +279,12 @@ class Estimate:
             return f"{spoken_rate(self.rates[0])}: undefined in a group, so no value is known"
         at = int(pairs.disparities(self.is_ratio).argmax())
         rate, is_percent = str(pairs.rate[at]), rate_named(str(pairs.rate[at])).is_mean
-        sides = zip(pairs.rates(), (pairs.first, pairs.second), strict=True)
+        names_of = pairs.first, pairs.second
+        ends = [(float(r[at]), names[at]) for r, names in zip(pairs.rates(), names_of, strict=True)]
+        if not is_group(self.reference) and self.reference == "overall":  # tested against the rest
+            ends[1] = ends[0][0] - float(pairs.signed(is_ratio=False)[at]), "overall"
         first, second = (
-            f"{f'{100 * r[at]:.1f}%' if is_percent else f'{r[at]:.3f}'} ({names[at]})"
-            for r, names in sides
+            f"{f'{100 * r:.1f}%' if is_percent else f'{r:.3f}'} ({name})" for r, name in ends
         )
         is_points = is_percent and not self.is_ratio
         value, low, high = (

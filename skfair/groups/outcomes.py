@@ -84,6 +84,7 @@ def right_or_wrong(
 def explaining_missing(
     outcomes: tuple[str, Any],  # the name and the values of the column of true labels
     decisions: Mapping[str, Any],  # the columns of decisions by name; None for absent ones
+    counts: IntArray | None = None,  # how many rows each value stands for; None for one
 ) -> Iterator[None]:
     """Let an error about labels say if outcomes are missing because of a decision."""
     try:
@@ -91,13 +92,14 @@ def explaining_missing(
     except ValueError:
         name, values = outcomes
         for decision, own in decisions.items():
-            text = "" if values is None or own is None else _selective(name, values, decision, own)
+            is_given = values is not None and own is not None
+            text = _selective(name, values, decision, own, counts) if is_given else ""
             if text:
                 raise ValueError(text) from None
         raise
 
 
-def _selective(name: str, y_true: Any, decision: str, y_pred: Any) -> str:
+def _selective(name: str, y_true: Any, decision: str, y_pred: Any, counts: IntArray | None) -> str:
     """Return the error for outcomes that are missing because of a decision, or "".
 
     They are if all known outcomes are of rows with the same decision, or if most of its outcomes
@@ -106,9 +108,10 @@ def _selective(name: str, y_true: Any, decision: str, y_pred: Any) -> str:
     true, predicted = (factorize(one_dimensional(own, "labels")) for own in (y_true, y_pred))
     if true.codes.size != predicted.codes.size or predicted.codes.min(initial=0) < 0:
         return ""
-    is_missing = true.codes < 0
-    sizes = np.bincount(predicted.codes)
-    n_known = np.bincount(predicted.codes, ~is_missing)
+    each = np.ones(true.codes.size) if counts is None else counts
+    n_missing = each * (true.codes < 0)
+    sizes = np.bincount(predicted.codes, each)
+    n_known = np.bincount(predicted.codes, each - n_missing)
     is_known = n_known > FEW_KNOWN * sizes if (n_known > 0).sum() > 1 else n_known > 0
     if is_known.sum() != 1 or is_known.all():
         return ""
@@ -121,7 +124,7 @@ def _selective(name: str, y_true: Any, decision: str, y_pred: Any) -> str:
     of_rows = "all rows" if share == 1 else f"{100 * share:.0f}% of the rows"
     only = "only" if share == 1 else "and few others"
     return (
-        f"{name} has {plural(int(is_missing.sum()), 'missing value')} in {is_missing.size:,} rows, "
+        f"{name} has {plural(int(n_missing.sum()), 'missing value')} in {each.sum():,.0f} rows, "
         f"among them {of_rows} with {decision} = {lacking}: outcomes are known of the "
         f"{_people(known)} {only} ({decision} = {known!r}; selective labels). Do not just drop "
         "these rows, because true and false positive rates need the outcomes of both decisions. "

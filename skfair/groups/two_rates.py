@@ -289,6 +289,12 @@ def rejection_rate(rejected: BoolArray, n1: int, n0: int, limit: float, ratio: b
 _TESTS: dict[str, Callable[..., FloatArray]] = {"melded": melded, "exact": exact, "score": score}
 
 
+def check_method(method: object) -> None:
+    """Raise unless there is a test of this name."""
+    if method not in ("melded", "exact", "score"):
+        raise ValueError(f"method must be 'melded', 'exact' or 'score', got {method!r}.")
+
+
 def both_ways(
     method: str,
     k1: Numbers,

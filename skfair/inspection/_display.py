@@ -23,7 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike
 from skfair.groups.attributes import check_alignment
-from skfair.groups.cohort import Cohort, check_facts, columns_for, refuse_kinds
+from skfair.groups.cohort import Cohort
+from skfair.groups.cohort_calls import columns_for, refuse_ignored
+from skfair.groups.cohort_rows import refuse_kinds
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import sensitive_of
 from skfair.inspection._style import axes_for, check_matplotlib, label_rows, n_series, with_name
@@ -215,7 +217,7 @@ class CohortDisplay(Display):
         draw: Any = cls.from_predictions  # type: ignore[attr-defined]
         parameters = signature(draw).parameters
         refuse_kinds(cohort)
-        check_facts(f"{cls.__name__}.from_cohort", cohort, parameters)
+        refuse_ignored(f"{cls.__name__}.from_cohort", cohort, parameters)
         return cast(Self, draw(**columns_for(cohort, parameters), **kwargs))
 
 

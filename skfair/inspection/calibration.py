@@ -22,7 +22,8 @@ from skfair._typing import (
     IntArray,
     MatrixLike,
 )
-from skfair.groups.cohort import cohort_of, score_rows
+from skfair.groups.cohort import cohort_of
+from skfair.groups.cohort_rows import score_rows
 from skfair.groups.rates import CellMeans
 from skfair.inspection._display import AxesOrNone, CohortDisplay, check_same_length, documented
 from skfair.inspection._style import GREY, as_reference, draw_line, is_first, legend_for, look

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
-from skfair.groups.cohort import cohort_of, value_rows
+from skfair.groups.cohort import cohort_of
+from skfair.groups.cohort_rows import value_rows
 from skfair.inspection import _style
 from skfair.inspection._display import (
     AxesOrNone,

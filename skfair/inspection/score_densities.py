@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
-from skfair.groups.cohort import cohort_of, score_rows
+from skfair.groups.cohort import cohort_of
+from skfair.groups.cohort_rows import score_rows
 from skfair.inspection import _scores
 from skfair.inspection._display import AxesOrNone, ScoreDisplay, documented
 from skfair.inspection._style import GREY, as_reference, axes_for, is_first, legend_for, look

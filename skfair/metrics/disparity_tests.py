@@ -25,17 +25,12 @@ from scipy import stats
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
 from skfair.exceptions import LooseLimitWarning
 from skfair.groups.attributes import read_columns
-from skfair.groups.cohort import (
-    Cohort,
-    cohort_of,
-    outcome_table,
-    score_rows,
-    takes_cohort,
-    with_columns,
-)
+from skfair.groups.cohort import Cohort, cohort_of, with_columns
+from skfair.groups.cohort_calls import takes_cohort
+from skfair.groups.cohort_rows import outcome_table, score_rows
 from skfair.groups.compared_groups import Reference, is_group, nothing_to_compare
 from skfair.groups.probabilities import GroupProbabilities
-from skfair.groups.two_rates import edge_rates, worth_of_pairs
+from skfair.groups.two_rates import check_method, edge_rates, worth_of_pairs
 from skfair.metrics.docs import PARAGRAPHS
 from skfair.metrics.evidence import (
     SCORE_METRICS,
@@ -298,6 +293,7 @@ def disparity_test(
     """
     import pandas as pd
 
+    people = _people(metric, locals())
     check_probability(confidence, "confidence")
     max_disparity, comparison = _read_limit(max_disparity, min_ratio, comparison)
     name, spec, own_limit = requested_metric(metric, comparison)
@@ -327,15 +323,6 @@ def disparity_test(
             f"rule, pass min_ratio={limit:g} instead.",
             LooseLimitWarning,
         )
-    people = cohort_of(
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        units=units,
-        pos_label=positive_of(metric, pos_label),
-    )
     judged = None if own is None else (own, confidence)
     how = intersectional, method, reference, interval, judged
     evidence = _evidence(name, spec, people, *how)
@@ -389,17 +376,9 @@ def disparity_upper_bound(
     >>> round(bound, 2)
     0.05
     """
+    people = _people(metric, locals())
     check_probability(confidence, "confidence")
     name, spec, _ = requested_metric(metric, comparison)
-    people = cohort_of(
-        y_true,
-        y_pred,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        units=units,
-        pos_label=positive_of(metric, pos_label),
-    )
     own = metric if isinstance(metric, GroupMetric) and spec is None else None
     judged = None if own is None else (own, confidence)
     how = intersectional, method, reference, interval, judged
@@ -460,8 +439,7 @@ def _evidence(
     own: tuple[GroupMetric, float] | None,  # a metric of one's own, and the confidence
 ) -> Evidence:
     """Return the comparisons of a metric."""
-    if method not in ("melded", "exact", "score"):
-        raise ValueError(f"method must be 'melded', 'exact' or 'score', got {method!r}.")
+    check_method(method)
     if spec is not None:
         if spec.uses_y_true and people.y_true is None:
             raise ValueError(f"{name} needs y_true, got None.")
@@ -499,6 +477,15 @@ def _evidence(
     if not evidence.measured.size:
         raise nothing_to_compare()
     return evidence
+
+
+def _people(metric: Any, arguments: Mapping[str, Any]) -> Cohort:
+    """Return the cohort of the arguments; its positive class may be bound to the metric."""
+    people = cohort_of(**arguments)
+    positive = positive_of(metric, people.pos_label)
+    if positive == people.pos_label:
+        return people
+    return with_columns(people, pos_label=positive)
 
 
 def _scores_of(people: Cohort) -> Any:

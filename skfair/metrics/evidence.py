@@ -46,7 +46,7 @@ import numpy as np
 from scipy import special, stats
 
 from skfair._typing import ClassLabel, FloatArray, IntArray
-from skfair.groups.compared_groups import Reference, is_group
+from skfair.groups.compared_groups import Reference
 from skfair.groups.compared_rates import hits_and_sizes
 from skfair.groups.estimates import Estimate
 from skfair.groups.intervals import Intervals
@@ -155,11 +155,6 @@ def evidence_of_labels(
     if spec.kind == "largest":
         caps = _caps(table, *spec.rates)
         return caps.without_value(reason) if reason else caps
-    if is_ratio and not is_group(reference) and reference == "overall":
-        raise ValueError(
-            "Ratios to the overall rate have no test here. Use reference='pairwise', or "
-            "comparison='difference'."
-        )
     pairs = Estimate.of(table, "ratio" if is_ratio else "difference", spec.rates, reference).pairs
     if method == "exact" and not table.counts_each_once:
         raise ValueError(

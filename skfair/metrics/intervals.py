@@ -24,7 +24,9 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.attributes import take_rows
-from skfair.groups.cohort import Cohort, check_facts, columns_for, refuse_kinds, takes_cohort
+from skfair.groups.cohort import Cohort
+from skfair.groups.cohort_calls import columns_for, refuse_ignored, takes_cohort
+from skfair.groups.cohort_rows import refuse_kinds
 from skfair.groups.declared_rates import rate_named
 from skfair.groups.distinct_rows import WeightedRows
 from skfair.groups.encoding import encode_groups
@@ -174,7 +176,7 @@ def _columns_of(people: Cohort, metric: Any) -> tuple[Any, Any, Any, dict[str, A
     """Return what is true and what is measured of a cohort, its units, and options of a metric."""
     refuse_kinds(people)
     parameters = signature(metric).parameters
-    check_facts(getattr(metric, "__name__", "The metric"), people, parameters)
+    refuse_ignored(getattr(metric, "__name__", "The metric"), people, parameters)
     is_of_labels = "y_score" not in parameters or people.y_score is None
     measured = people.y_pred if is_of_labels else people.y_score
     own = columns_for(people, parameters)

@@ -18,7 +18,9 @@ from inspect import cleandoc
 from typing import Any, Literal, NamedTuple, Protocol, cast, overload
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
-from skfair.groups.cohort import Cohort, cohort_of, outcome_table, takes_cohort
+from skfair.groups.cohort import Cohort, cohort_of
+from skfair.groups.cohort_calls import takes_cohort
+from skfair.groups.cohort_rows import outcome_table
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision
 from skfair.groups.declared_rates import RATES
 from skfair.groups.outcomes import Counted
@@ -76,7 +78,7 @@ class Criterion(NamedTuple):
     does_not_say: str
 
 
-# What each metric compares, in the order of the declarations below.
+# The declarations below fill these, so their order is that of the declarations.
 LABEL_METRICS: dict[str, LabelSpec] = {}
 LARGEST_RATES: dict[str, LabelSpec] = {}
 CRITERIA: dict[str, Criterion] = {}
@@ -258,15 +260,8 @@ def _metric(name: str, spec: LabelSpec, about: str, example: float) -> LabelMetr
         agg: Agg = "worst",
         zero_division: ZeroDivision = "raise",
     ) -> float:
-        people = cohort_of(
-            y_true,
-            y_pred,
-            sensitive_features=sensitive_features,
-            control_features=control_features,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-        )
-        table = outcome_table(people, counted, intersectional, certain=False)
+        people = cohort_of(**locals())
+        table = outcome_table(people, counted, intersectional, values_only=True)
         value = table.compare(kind, rates, reference, agg, zero_division)
         if reason := table.undefined_by_decision(rates):
             warn_user(f"The value says nothing about groups: {reason}.")
@@ -291,15 +286,8 @@ def _largest(rate: str, example: float) -> LargestRate:
         pos_label: ClassLabel = None,
         zero_division: ZeroDivision = "raise",
     ) -> float:
-        people = cohort_of(
-            y_true,
-            y_pred,
-            sensitive_features=sensitive_features,
-            control_features=control_features,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-        )
-        table = outcome_table(people, counted, intersectional, certain=False)
+        people = cohort_of(**locals())
+        table = outcome_table(people, counted, intersectional, values_only=True)
         return table.largest(rate, zero_division)
 
     about = f"""

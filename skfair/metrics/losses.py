@@ -24,7 +24,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
-from skfair.groups.cohort import Cohort, cohort_of, score_rows, takes_cohort, value_rows
+from skfair.groups.cohort import Cohort, cohort_of
+from skfair.groups.cohort_calls import takes_cohort
+from skfair.groups.cohort_rows import score_rows, value_rows
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision, aggregate
 from skfair.groups.distinct_rows import WeightedRows
 from skfair.groups.labels import check_positive, warn_of_ranges
@@ -196,14 +198,7 @@ def loss_parity_difference(
     >>> loss_parity_difference(y_true, y_score, sensitive_features=sex, loss="hinge")
     0.75
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-    )
+    people = cohort_of(**locals())
     losses, targets = _losses_of(people, intersectional, loss, task, subset)
     cells = losses.groups.compared_by(reference)
     means = _loss_means(losses, targets, subset, cells, zero_division)
@@ -264,14 +259,7 @@ def largest_group_loss(
     >>> largest_group_loss(y_true, y_score, sensitive_features=sex, loss="hinge")
     0.75
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-    )
+    people = cohort_of(**locals())
     losses, targets = _losses_of(people, intersectional, loss, task, subset)
     cells = losses.groups.present
     means = _loss_means(losses, targets, subset, cells, zero_division)
@@ -333,14 +321,7 @@ def excess_loss(
     >>> round(excess_loss(y_true, y_score, sensitive_features=sex, loss="hinge", agg="mean"), 3)
     0.075
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-    )
+    people = cohort_of(**locals())
     losses, targets = _losses_of(people, intersectional, loss, task, "all")
     [[of_cells, overall]] = _loss_means(losses, targets, "all", losses.groups.compared, np.nan)
     # A cell is a group within a stratum of control features. A group that is alone in its stratum
@@ -400,13 +381,7 @@ def mean_score_difference(
     >>> mean_score_difference(None, [1, 2, 3, 5], sensitive_features=["f", "f", "m", "m"])
     2.5
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
+    people = cohort_of(**locals())
     rows = score_rows(people, intersectional, summary=lambda lazy: lazy.means("y_score"))
     return aggregate(rows.groups.differences(*_means(rows), reference=reference), agg)
 
@@ -463,13 +438,7 @@ def mean_residual_difference(
     >>> mean_residual_difference(y_true, y_pred, sensitive_features=sex)
     1.5
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
+    people = cohort_of(**locals())
     rows, _ = _losses_of(people, intersectional, _residual, "regression", "all")
     return aggregate(rows.groups.differences(*_means(rows), reference=reference), agg)
 

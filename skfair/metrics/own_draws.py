@@ -20,7 +20,7 @@ labels, half a row of each prediction is therefore added to each true class that
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -207,15 +207,16 @@ def measure_own(
     rows: OwnRows,
     cells: list[IntArray],  # the row numbers of each cell
     units: RowUnits | None,
-    n_resamples: int,  # if 0, there are no intervals
+    method: Literal["wilson", "bootstrap"] | None,  # of the intervals; None for none
+    n_resamples: int,
     confidence: float,
     random_state: Seed,
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
     """Return the value of each metric in each cell, and the ends of its intervals.
 
-    The ends are named ``..._low`` and ``..._high``. They are percentiles of resamples, or those of
-    a share if the metric is a declared rate. A metric that does not return a number has no
-    interval.
+    The ends are named ``..._low`` and ``..._high``. Metrics that are declared rates have Wilson's
+    intervals with ``method="wilson"``. All others are percentiles of resamples. A metric that does
+    not return a number has no interval.
     """
     values, limits = {}, {}
     rng = check_random_state(random_state)
@@ -228,10 +229,10 @@ def measure_own(
         is_number = all(isinstance(value, float) for value in of_cells)
         values[name] = np.empty(len(cells), np.float64 if is_number else object)
         values[name][:] = of_cells
-        if n_resamples and rate:
+        if method == "wilson" and rate:
             sums = _means_of_rate(rate, rows, positive, cells, units)
             limits[f"{name}_low"], limits[f"{name}_high"] = sums.interval(confidence)
-        elif n_resamples and is_number:
+        elif method and n_resamples and is_number:
             given = metric, rows, predicted, cells, values[name], units, n_resamples, rng
             draws = np.where(np.isnan(values[name]), np.nan, resampled(*given))
             tail = 50 * (1 - confidence)

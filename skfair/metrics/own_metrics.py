@@ -33,7 +33,9 @@ from skfair._typing import (
     MatrixLike,
 )
 from skfair.groups.attributes import check_aligned
-from skfair.groups.cohort import Cohort, cohort_of, method_takes_cohort, value_rows, with_columns
+from skfair.groups.cohort import Cohort, cohort_of, with_columns
+from skfair.groups.cohort_calls import method_takes_cohort
+from skfair.groups.cohort_rows import value_rows
 from skfair.groups.compared_groups import (
     Agg,
     ComparedGroups,
@@ -152,14 +154,7 @@ class GroupMetric:
             value of a group, depending on ``compare``.
         """
         check_agg(agg)
-        people = cohort_of(
-            y_true,
-            y_pred,
-            sensitive_features=sensitive_features,
-            control_features=control_features,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-        )
+        people = cohort_of(**locals())
         rows = self.read(people, intersectional, is_counted=False)
         *_, values = self.measured(rows, people.pos_label, reference, zero_division)
         first, second = (values[side] for side in self.compared(rows.groups, reference))
@@ -392,7 +387,8 @@ def check_own(metrics: OwnMetrics, *, taken: Collection[str], is_lazy: bool) -> 
         )
     if is_lazy:
         raise TypeError(
-            "metrics= reads single rows, and these are in Dask collections. compute() them."
+            "metrics= reads single rows, and these were counted where they are, in Dask or in an "
+            "engine. Pass rows in memory."
         )
     for name, metric in metrics.items():
         if name in taken:

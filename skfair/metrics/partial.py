@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, IntervalLike
-from skfair.groups.cohort import cohort_of, score_rows, takes_cohort
+from skfair.groups.cohort import cohort_of
+from skfair.groups.cohort_calls import takes_cohort
+from skfair.groups.cohort_rows import score_rows
 from skfair.groups.compared_groups import Agg, ZeroDivision, aggregate
 from skfair.groups.declared_rates import rates_of
 from skfair.groups.intervals import Intervals
@@ -121,13 +123,7 @@ def partial_statistical_parity_gap(
     0.0
     0.5
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
+    people = cohort_of(**locals())
     rows = rankable_rows(people, intersectional)
     return StatisticalParityGap(rows, interval, normalize)(agg=agg)
 
@@ -166,13 +162,7 @@ def partial_ccdf_gap(
     """
     from skfair._kernels.sorted_pairs import largest_gaps_inside
 
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
+    people = cohort_of(**locals())
     rows = rankable_rows(people, intersectional)
     intervals = rows.groups.intervals(interval)
 
@@ -237,13 +227,7 @@ def partial_group_auc_gap(
     >>> partial_group_auc_gap(None, y_score, sensitive_features=sex, interval=(0.5, 1))
     0.5
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
+    people = cohort_of(**locals())
     rows = rankable_rows(people, intersectional)
     intervals = rows.groups.intervals(interval)
 
@@ -296,13 +280,7 @@ def partial_demographic_parity_gap(
     0.5
     """
     check_number(threshold, "threshold")
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
+    people = cohort_of(**locals())
     rows = rankable_rows(people, intersectional, threshold=threshold)
     intervals = rows.groups.intervals(interval)
     is_above, cells = rows.values > threshold, rows.groups.cells
@@ -351,14 +329,7 @@ def partial_equal_opportunity_gap(
     ... )
     0.5
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-    )
+    people = cohort_of(**locals())
     rows = rankable_rows(people, intersectional, labels=("y_true",), threshold=threshold)
     positive = rows.positive(people.pos_label)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
@@ -401,14 +372,7 @@ def partial_equalized_odds_gap(
     >>> partial_equalized_odds_gap(y_true, y_score, sensitive_features=sex, interval=(0, 1))
     0.5
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-    )
+    people = cohort_of(**locals())
     rows = rankable_rows(people, intersectional, labels=("y_true",), threshold=threshold)
     positive = rows.positive(people.pos_label)
     rates = _class_rates(rows, positive, interval, threshold, rank_within)
@@ -479,9 +443,7 @@ def suggest_interval(
     check_number(step, "step", 0.01, 0.5)
     check_number(min_width, "min_width", 0, 1)
     check_number(threshold, "threshold")
-    people = cohort_of(
-        y_score=y_score, sensitive_features=sensitive_features, sample_weight=sample_weight
-    )
+    people = cohort_of(**locals())
     rows = score_rows(people, threshold=threshold)
     if rate is None:
         rate = float(np.average(rows.values > threshold, weights=rows.weights))

@@ -31,7 +31,7 @@ from skfair._typing import (
     Seed,
 )
 from skfair.groups.attributes import Role, check_alignment, check_missing, read_columns
-from skfair.groups.cohort import spreads_cohort
+from skfair.groups.cohort_calls import spreads_cohort
 from skfair.groups.declared_rates import rate_named, rates_of
 from skfair.groups.encoding import encode_groups
 from skfair.groups.outcomes import outcomes_of

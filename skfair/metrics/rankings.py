@@ -22,7 +22,9 @@ import numpy as np
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray
 from skfair.groups.attributes import check_aligned
-from skfair.groups.cohort import cohort_of, spreads_cohort, value_rows
+from skfair.groups.cohort import cohort_of
+from skfair.groups.cohort_calls import spreads_cohort
+from skfair.groups.cohort_rows import value_rows
 from skfair.groups.encoding import GroupEncoding, one_group
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter

@@ -21,7 +21,9 @@ import pandas as pd
 from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
-from skfair.groups.cohort import Cohort, cohort_of, outcome_rows, score_rows, takes_cohort
+from skfair.groups.cohort import Cohort, cohort_of
+from skfair.groups.cohort_calls import takes_cohort
+from skfair.groups.cohort_rows import outcome_rows, score_rows
 from skfair.groups.compared_groups import (
     Agg,
     ComparedGroups,
@@ -132,14 +134,14 @@ def group_report(
         scikit-learn or of your own. It is called as ``metric(y_true, y_pred)`` for each group, and
         with ``sample_weight`` if weights are given. A metric whose second argument is named
         ``y_score`` or ``y_proba``, such as ``roc_auc_score``, receives the scores. F scores,
-        precision and recall of two classes have the intervals of rates. Other intervals are
-        percentiles of ``n_bootstrap`` resamples of all rows, or of all units. With two labels, half
-        a row of each prediction is added to each true class of a group, so that ten rows without an
-        error do not look certain. Rows of metrics that have no ``sample_weight``, or that are
-        computed from scores or numbers, are thinned to about 20000 for each group, and the interval
-        is scaled to its size. F1, precision and recall are NaN for a group that does not define
-        them. A result that is not a number, such as a ``confusion_matrix``, is kept in its cell
-        without an interval. The rows must be in memory.
+        precision and recall of two classes have the intervals of rates, by ``method``. Other
+        intervals are percentiles of ``n_bootstrap`` resamples of all rows, or of all units. With
+        two labels, half a row of each prediction is added to each true class of a group, so that
+        ten rows without an error do not look certain. Rows of metrics that have no
+        ``sample_weight``, or that are computed from scores or numbers, are thinned to about 20000
+        for each group, and the interval is scaled to its size. F1, precision and recall are NaN for
+        a group that does not define them. A result that is not a number, such as a
+        ``confusion_matrix``, is kept in its cell without an interval. The rows must be in memory.
     n_bootstrap : int, default=500
         Number of resampled tables.
     rates : bool, default=True
@@ -183,16 +185,7 @@ def group_report(
     m        4          0.500    0.500
     overall  8          0.625    0.625
     """
-    people = cohort_of(
-        y_true,
-        y_pred,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        units=units,
-        pos_label=pos_label,
-    )
+    people = cohort_of(**locals())
     check_probability(confidence, "confidence")
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
     _check_columns(people.y_true is None, bool(metrics), rates, method, estimate)
@@ -224,9 +217,9 @@ def group_report(
         columns["mean_score"] = _mean_scores(rows, listed)
     if metrics and people.y_true is not None:
         check_own(metrics, taken=columns, is_lazy=rows.counts is not None)
-        resampling = n_bootstrap if method else 0, confidence, random_state
         of_cells = OwnRows.of(rows, people.pos_label), listed.rows(), rows.units
-        own, ends_of_own = measure_own(metrics, *of_cells, *resampling)
+        how: Any = method, n_bootstrap, confidence, random_state
+        own, ends_of_own = measure_own(metrics, *of_cells, *how)
         columns, limits = columns | own, limits | ends_of_own
     is_pooled, pairs, places = estimate == "pooled", {}, []
     if names_group(reference):
@@ -445,16 +438,7 @@ def fairness_report(
     >>> float(report.loc["demographic_parity_difference", "value"])
     0.25
     """
-    people = cohort_of(
-        y_true,
-        y_pred,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        units=units,
-        pos_label=pos_label,
-    )
+    people = cohort_of(**locals())
     check_probability(confidence, "confidence")
     check_number(n_bootstrap, "n_bootstrap", low=0, kind=Integral)
     if people.y_pred is None and people.y_score is None:

@@ -21,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray
-from skfair.groups.cohort import Cohort, cohort_of, score_rows, takes_cohort
+from skfair.groups.cohort import Cohort, cohort_of
+from skfair.groups.cohort_calls import takes_cohort
+from skfair.groups.cohort_rows import score_rows
 from skfair.groups.compared_groups import Agg, Reference, ZeroDivision, aggregate
 from skfair.groups.labels import warn_of_threshold
 from skfair.groups.measured_rows import MeasuredRows
@@ -252,13 +254,7 @@ def wasserstein_gap(
     >>> wasserstein_gap(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.2
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
+    people = cohort_of(**locals())
     rows = score_rows(people, intersectional)
     return gap_of_pairs(rows, lambda s, i, j, _: s.areas_between(s.rank, i, j), agg)
 
@@ -295,13 +291,7 @@ def statistical_parity_gap(
     >>> statistical_parity_gap(None, [0.1, 0.3, 0.2, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
+    people = cohort_of(**locals())
     rows = score_rows(people, intersectional)
     return gap_of_pairs(rows, lambda s, i, j, _: s.largest_gaps(s.rank, i, j), agg)
 
@@ -334,13 +324,7 @@ def group_auc_gap(
     >>> group_auc_gap(None, [0.1, 0.2, 0.3, 0.4], sensitive_features=["f", "f", "m", "m"])
     0.5
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-    )
+    people = cohort_of(**locals())
     rows = score_rows(people, intersectional)
     return gap_of_pairs(rows, lambda s, i, j, _: auc_gaps(s, s.mass, i, j, ties), agg)
 
@@ -468,14 +452,7 @@ def calibration_difference(
     >>> calibration_difference(y_true, y_score, sensitive_features=sex)
     0.2
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-    )
+    people = cohort_of(**locals())
     rows = score_rows(people, intersectional, labels=("y_true",))
     errors = _calibration_errors(rows, people.pos_label)
     return aggregate(rows.groups.differences(*errors, reference=reference), agg)
@@ -541,14 +518,7 @@ def inter_group_pairwise_gap(
     >>> inter_group_pairwise_gap(y_true, y_score, sensitive_features=["f", "f", "m", "m"])
     0.0
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-    )
+    people = cohort_of(**locals())
     rows = score_rows(people, intersectional, labels=("y_true",))
     positive = rows.positive(people.pos_label)
     return _pairwise_gap(rows, positive, ties, agg, zero_division, across=True)
@@ -585,14 +555,7 @@ def intra_group_pairwise_gap(
     >>> intra_group_pairwise_gap(y_true, y_score, sensitive_features=["f", "f", "m", "m"])
     1.0
     """
-    people = cohort_of(
-        y_true,
-        y_score=y_score,
-        sensitive_features=sensitive_features,
-        control_features=control_features,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-    )
+    people = cohort_of(**locals())
     rows = score_rows(people, intersectional, labels=("y_true",))
     positive = rows.positive(people.pos_label)
     return _pairwise_gap(rows, positive, ties, agg, zero_division, across=False)

@@ -21,7 +21,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
-from skfair.groups.cohort import cohort_of, spreads_cohort, value_rows
+from skfair.groups.cohort import cohort_of
+from skfair.groups.cohort_calls import spreads_cohort
+from skfair.groups.cohort_rows import value_rows
 from skfair.groups.declared_rates import rates_of
 from skfair.groups.labels import positive_codes
 from skfair.groups.measured_rows import Columns

@@ -24,7 +24,8 @@ import numpy as np
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray
 from skfair.exceptions import RepeatedRowsWarning, SmallGroupWarning
 from skfair.groups.attributes import MAX_LEVELS, check_aligned
-from skfair.groups.cohort import cohort_of, outcome_rows
+from skfair.groups.cohort import cohort_of
+from skfair.groups.cohort_rows import outcome_rows
 from skfair.groups.compared_groups import names_group
 from skfair.groups.decision_memo import read_memo
 from skfair.groups.declared_rates import is_f_score, rate_named

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
-from skfair.groups.cohort import method_spreads_cohort
+from skfair.groups.cohort_calls import method_spreads_cohort
 from skfair.groups.compared_groups import Reference
 from skfair.groups.decision_memo import Memo
 from skfair.groups.limits import Limit

@@ -34,7 +34,8 @@ from skfair.estimators.erm.report import changes, disparities, own_scores
 from skfair.estimators.erm.task import Task
 from skfair.estimators.explained import warn_if_less_explained
 from skfair.groups.attributes import take_rows
-from skfair.groups.cohort import cohort_of, score_rows
+from skfair.groups.cohort import cohort_of
+from skfair.groups.cohort_rows import score_rows
 from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.training_data import TrainingData
 from skfair.metrics.evidence import evidence_of_scores

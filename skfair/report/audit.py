@@ -24,7 +24,9 @@ from sklearn.base import is_regressor
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import ROLES, check_aligned
-from skfair.groups.cohort import COLUMNS, cohort_of, columns_for, kinds_of, takes_cohort
+from skfair.groups.cohort import cohort_of, kinds_of
+from skfair.groups.cohort_calls import columns_for, takes_cohort
+from skfair.groups.cohort_rows import refuse_kinds
 from skfair.groups.compared_groups import Reference
 from skfair.groups.decision_memo import Memo
 from skfair.groups.labels import TaskName
@@ -551,7 +553,7 @@ def audit(
     ['group', 'demographic_parity_difference']
     """
     arguments = dict(locals())  # the arguments are kept for Audit.record
-    people = cohort_of(**{name: arguments[name] for name in (*COLUMNS, "pos_label")})
+    people = cohort_of(**arguments)
     arguments |= columns_for(people, arguments)
     sensitive_features = people.sensitive_features
     y_true, y_pred, y_score = people.y_true, people.y_pred, people.y_score
@@ -592,6 +594,8 @@ def audit(
         with raw.explaining_missing(threshold):
             survey = survey_rows(raw.labels(), task)
         read_task = find_task(survey, task, pos_label, pos_label_true, raw=raw)
+        if read_task.kind == "numbers":
+            refuse_kinds(people)
         if preset is not None and units is not None:
             block = {**raw._asdict(), **dict(zip(ROLES, groups, strict=True))}
             block, counted = one_row_each(block, read_task, threshold, units_rule)

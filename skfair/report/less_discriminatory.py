@@ -36,7 +36,8 @@ from skfair._typing import (
     Seed,
 )
 from skfair.groups.attributes import check_aligned
-from skfair.groups.cohort import cohort_of, value_rows
+from skfair.groups.cohort import cohort_of
+from skfair.groups.cohort_rows import value_rows
 from skfair.groups.declared_rates import rates_of
 from skfair.groups.levels import number_tuples
 from skfair.groups.measured_rows import MeasuredRows

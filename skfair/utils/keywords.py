@@ -76,12 +76,13 @@ def groups_by_name(metric: Function) -> Function:
     parameters = signature(metric).parameters
     n_positional = sum(own.kind is not Parameter.KEYWORD_ONLY for own in parameters.values())
     n_self = int("self" in parameters)
+    name = metric.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
     @wraps(metric)
     def checked(*args: Any, **kwargs: Any) -> Any:
         if len(args) > n_positional:
             raise TypeError(
-                f"{metric.__name__} takes {n_positional - n_self} arguments without a name, got "
+                f"{name} takes {n_positional - n_self} arguments without a name, got "
                 f"{len(args) - n_self}. Pass the groups as sensitive_features=..., and further "
                 "arguments by name, too."
             )

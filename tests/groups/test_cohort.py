@@ -2,6 +2,8 @@
 
 import inspect
 import pickle
+import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -249,6 +251,20 @@ def test_estimates_are_those_of_metrics_and_tests(criterion, rates, reference):
     assert len(few.frame()) <= len(gap.frame())
 
 
+def test_the_sentence_about_the_overall_rate_adds_up():
+    """A group is tested against the rest, but compared with all rows."""
+    people = Cohort(**without(rows(), "control_features", "y_score", "units"))
+    gap = people.difference("selection_rate", reference="overall")
+    text = repr(gap)
+    first, second = (float(own) for own in re.findall(r"([\d.]+)% \(", text))
+    assert "(overall)" in text
+    assert abs(first - second) == pytest.approx(100 * gap.value, abs=0.11)
+    expected = metrics.demographic_parity_difference(people, reference="overall")
+    assert gap.value == pytest.approx(expected)
+    with pytest.raises(ValueError, match="Ratios to the overall rate have no test"):
+        people.ratio("selection_rate", reference="overall")
+
+
 def test_draws_are_the_resampled_values_of_the_metric():
     people = Cohort(**without(rows(), "control_features", "y_score", "units"))
     gap = people.difference("selection_rate")
@@ -369,6 +385,21 @@ def test_wrong_columns_are_refused_when_a_cohort_is_made(error, message, changed
         Cohort(**given | changed)
 
 
+def test_a_cohort_may_be_named():
+    people = Cohort(**without(rows(), "control_features", "units"))
+    expected = demographic_parity_difference(people)
+    assert demographic_parity_difference(y_true=people) == expected
+    assert repr(audit(y_true=people, n_simulations=20)) == repr(audit(people, n_simulations=20))
+
+
+def test_the_positive_class_of_a_metric_goes_with_a_cohort():
+    given = without(rows(), "control_features", "units", "y_score")
+    words = {name: np.where(given[name] == 1, "yes", "no") for name in ("y_true", "y_pred")}
+    own = make_group_metric(partial(f1_score, pos_label="yes"))
+    bound = disparity_upper_bound(Cohort(**given | words), own)
+    assert bound == disparity_upper_bound(make_group_metric(f1_score), **given)
+
+
 def test_a_cohort_does_not_change():
     """Its tables are kept, so another column would have the old answers."""
     people = Cohort(**rows())
@@ -400,6 +431,12 @@ def test_what_is_said_twice_or_without_a_name_is_refused():
         demographic_parity_difference(given["y_true"], people)
     with pytest.raises(ValueError, match="no rate 'selection'. Did you mean 'selection_rate'"):
         people.difference("selection")
+    with pytest.raises(ValueError, match="by its rates.*is about equalized odds"):
+        people.difference("equalized_odds")
+    with pytest.raises(ValueError, match="method must be"):
+        people.difference("selection_rate", method="exactly")
+    with pytest.raises(TypeError, match="Cohort takes 2 arguments without a name"):
+        Cohort(given["y_true"], given["y_pred"], given["sensitive_features"])
     with pytest.raises(ValueError, match="no interval"):
         people.difference("error_ratio")
     labels_only = Cohort(**without(given, "y_score"))

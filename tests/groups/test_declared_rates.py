@@ -124,6 +124,25 @@ def test_report_test_bound_and_audit_say_one_thing(metric, is_weighted, has_unit
     )
 
 
+@pytest.mark.parametrize("method", ["wilson", "bootstrap", None])
+def test_reports_give_declared_rates_the_intervals_that_were_asked_for(method):
+    """Wilson's need no resamples, and with the bootstrap they are about as wide."""
+    y, p, sex = people()
+    metric = {"own": precision_score}
+    report = group_report(y, p, sensitive_features=sex, metrics=metric, method=method)
+    assert ("own_low" in report) == (method is not None)
+    if method is None:
+        return
+    rate = report["positive_predictive_value_high"] - report["positive_predictive_value_low"]
+    own = report["own_high"] - report["own_low"]
+    if method == "wilson":
+        assert own.to_numpy() == pytest.approx(rate.to_numpy())
+        none = group_report(y, p, sensitive_features=sex, metrics=metric, n_bootstrap=0)
+        assert none["own_low"].to_numpy() == pytest.approx(report["own_low"].to_numpy())
+    else:
+        assert own.to_numpy() == pytest.approx(rate.to_numpy(), rel=0.35)
+
+
 def test_f_scores_are_compared_as_ratios_and_by_their_largest_value():
     y, p, sex = people()
     of = [f1_score(y[sex == one], p[sex == one]) for one in "fm"]

@@ -191,6 +191,42 @@ def test_missing_groups_are_missing(engine):
     assert repr(found) == repr(audit(rows, unknown=np.nan, n_simulations=20))
 
 
+@each_engine
+def test_several_classes_are_audited_and_numbers_need_rows(engine):
+    rng = generator()
+    table = decisions()
+    table["answer"], table["truth"] = rng.choice(["no", "unclear", "yes"], (2, N))
+    table["grade"] = rng.integers(0, 9, N)
+    names = {"y_true": "truth", "y_pred": "answer", "sensitive_features": ["sex"]}
+    rows = Cohort(table["truth"], table["answer"], sensitive_features=table[["sex"]])
+    found = [
+        audit(one, n_simulations=20) for one in (Cohort.from_table(engine(table), **names), rows)
+    ]
+    pd.testing.assert_frame_equal(found[0].rates, found[1].rates, rtol=1e-9)
+    assert repr(found[0]) == repr(found[1])
+    graded = Cohort.from_table(engine(table), y_pred="grade", sensitive_features="sex")
+    with pytest.raises(TypeError, match="Single rows are measured here"):
+        audit(graded)
+
+
+@each_engine
+def test_missing_outcomes_are_counted_in_rows(engine):
+    """Whether outcomes are known of the accepted only, or of some people by chance."""
+    table = decisions()
+    table["repaid"] = np.where(table["approved"] == 1, table["repaid"], None)
+    n_missing = int((table["approved"] == 0).sum())
+    with pytest.raises(
+        ValueError, match=rf"repaid has {n_missing:,} missing values in {N:,} rows, a"
+    ):
+        Cohort.from_table(engine(table), **NAMES)
+    table = decisions()
+    table["repaid"] = np.where(np.arange(N) % 10 == 0, None, table["repaid"])
+    with pytest.raises(ValueError, match="repaid has 300 missing values in 3,000 rows. Leave"):
+        Cohort.from_table(engine(table), **NAMES)
+    with pytest.raises(ValueError, match="sensitive_features is empty"):
+        Cohort.from_table(engine(table), y_pred="approved", sensitive_features=[])
+
+
 NEED_ROWS = {
     "scores": lambda people: metrics.group_auc_gap(people),
     "own metric": lambda people: make_group_metric(roc_auc_score)(people),

@@ -1,0 +1,126 @@
+"""Calls with a cohort in place of columns: the decorators that let functions take one.
+
+With :func:`takes_cohort` a function makes a cohort of its arguments in its first line
+(``cohort_of(**locals())``), or is given one. What follows is the same, so both calls have equal
+results, and the tables of a cohort are kept. A function that keeps no tables is decorated with
+:func:`spreads_cohort`, and is called with the columns of the cohort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
+
+from skfair.groups.cohort import COLUMNS, Cohort
+from skfair.groups.cohort_rows import refuse_kinds
+from skfair.utils.keywords import groups_by_name
+
+# Without these a function would say something else, so it must take them or raise.
+_CHANGE_VALUES = ("control_features", "sample_weight")
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+class SaidOnce(Protocol[P, Result_co]):
+    """A function that takes a cohort in place of its columns, or the columns themselves."""
+
+    __name__: str
+
+    @overload
+    def __call__(self, people: Cohort, /, *questions: Any, **options: Any) -> Result_co: ...
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result_co: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Measure the rows."""
+
+
+def takes_cohort(function: Callable[P, Result]) -> SaidOnce[P, Result]:
+    """Decorate a function of columns: it also takes a :class:`Cohort` in their place.
+
+    The cohort stands before or after a metric that is asked for, in place of the first column. The
+    function makes a cohort of its arguments by :func:`cohort_of` and reads all columns from there.
+    """
+    return cast(SaidOnce[P, Result], _taking(function, lambda people, first: {first: people}))
+
+
+def spreads_cohort(function: Callable[P, Result]) -> SaidOnce[P, Result]:
+    """Decorate a function in the same way, which is then called with the columns of the cohort."""
+    parameters = signature(function).parameters
+
+    def columns_of(people: Cohort, _: str) -> dict[str, Any]:
+        refuse_kinds(people)
+        return columns_for(people, parameters)
+
+    return cast(SaidOnce[P, Result], _taking(function, columns_of))
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def method_takes_cohort(function: Method) -> Method:
+    """Decorate a method as ``takes_cohort`` does a function."""
+    return cast(Method, takes_cohort(function))
+
+
+def method_spreads_cohort(function: Method) -> Method:
+    """Decorate a method as ``spreads_cohort`` does a function."""
+    return cast(Method, spreads_cohort(function))
+
+
+def columns_for(people: Cohort, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a cohort that a function has parameters for."""
+    known = {name: getattr(people, name) for name in (*COLUMNS, "pos_label")}
+    return {name: own for name, own in known.items() if name in parameters}
+
+
+def refuse_ignored(name: str, people: Cohort, parameters: Mapping[str, Any]) -> None:
+    """Raise if a cohort has strata or weights that a function has no parameter for."""
+    for column in _CHANGE_VALUES:
+        if getattr(people, column) is not None and column not in parameters:
+            raise TypeError(
+                f"{name}() knows no {column}, which the cohort has, so its value would be another "
+                "one. Make a cohort without it."
+            )
+
+
+def _taking(
+    function: Callable[..., Any],
+    columns_of: Callable[[Cohort, str], dict[str, Any]],  # by the name of the first column
+) -> Callable[..., Any]:
+    by_columns, name = groups_by_name(function), function.__name__
+    parameters = signature(function).parameters
+    first = next((own for own in parameters if own in COLUMNS), "")
+    at_most = list(parameters).index(first)  # positional arguments beside the cohort
+    required = [
+        own for own in COLUMNS if own in parameters and parameters[own].default is Parameter.empty
+    ]
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        places = [i for i, value in enumerate(args) if isinstance(value, Cohort)]
+        names = [key for key, value in kwargs.items() if isinstance(value, Cohort)]
+        if not places and not names:
+            return by_columns(*args, **kwargs)
+        people = args[places[0]] if places else kwargs.pop(names[0])
+        others = tuple(value for value in args if value is not people)
+        if len(others) > at_most:
+            raise TypeError(
+                f"{name}() got a cohort and, without a name, a {type(others[-1]).__name__}. The "
+                "cohort has all columns, so pass options by name."
+            )
+        for column in (*COLUMNS, "pos_label"):
+            if column in kwargs:
+                raise TypeError(
+                    f"{name}() got {column}= beside a cohort. Make the cohort with {column}=."
+                )
+        if "params" not in parameters:  # noise_floor passes them on to its metric
+            refuse_ignored(name, people, parameters)
+        return function(*others, **dict.fromkeys(required) | columns_of(people, first) | kwargs)
+
+    return called
