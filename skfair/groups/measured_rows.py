@@ -232,13 +232,6 @@ class MeasuredRows:
         """Return which rows are of the positive class."""
         return check_positive(self.columns["y_true"], "y_true", pos_label, self.values.size)
 
-    @property
-    def counts_each_once(self) -> bool:
-        """Whether each row, or each of the rows that it stands for, counts once."""
-        if self.weights is None or self.counts is None:
-            return self.weights is None
-        return np.array_equal(self.weights, self.counts)
-
     def in_one(self) -> Self:
         """Return the rows with all groups merged into one, within each stratum if there are any."""
         groups, strata = self.groups, None

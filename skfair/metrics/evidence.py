@@ -144,7 +144,7 @@ def evidence_of_labels(
 ) -> Evidence:
     """Return the comparisons of a metric of labels.
 
-    ``table`` must be read as ``Cohort.table(spec.counted)`` reads it. ``reference`` is "pairwise",
+    ``table`` must be read by ``outcome_table(people, spec.counted)``. ``reference`` is "pairwise",
     "overall" or a group, and is ignored by largest rates.
     """
     is_ratio = spec.kind == "ratio"

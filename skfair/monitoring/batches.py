@@ -47,6 +47,7 @@ _CONSTRAINTS = {
     for name, spec in LABEL_METRICS.items()
     if spec.kind == "difference" and all(rate_named(rate).is_mean for rate in spec.rates)
 }
+_RATES = {rate for spec in _CONSTRAINTS.values() for rate in spec.rates}
 # Batches of fewer rows may be equal by chance
 _FEW = 30
 # Number or time of a batch, as users pass it. If None, batches are counted from 0.
@@ -204,11 +205,12 @@ def chosen_limit(limit: Any, constraint: str) -> Any:
 
 
 def compared_by(constraint: Any) -> LabelSpec:
-    """Return what a constraint compares; F scores are given as metrics, and known by their name."""
-    if isinstance(constraint, str) and constraint in _CONSTRAINTS:
-        return _CONSTRAINTS[constraint]
-    if is_f_score(constraint):
-        return LabelSpec("difference", (constraint,))
+    """Return what a constraint compares; a rate that is given as a metric has its own name."""
+    name = constraint if isinstance(constraint, str) else ""
+    if name in _CONSTRAINTS:
+        return _CONSTRAINTS[name]
+    if name in _RATES or is_f_score(name):
+        return LabelSpec("difference", (name,))
     raise ValueError(
         f"constraint must be one of {listed(_CONSTRAINTS)} or make_group_metric(f1_score), got "
         f"{constraint!r}.{did_you_mean(constraint, _CONSTRAINTS)}"

@@ -176,7 +176,9 @@ WATCHED = [
 ]
 
 
-@pytest.mark.parametrize("constraint", [*WATCHED, *map(make_group_metric, F_SCORES)])
+@pytest.mark.parametrize(
+    "constraint", [*WATCHED, *map(make_group_metric, [*F_SCORES, precision_score, recall_score])]
+)
 def test_a_monitor_watches_every_share_of_rows_and_every_f_score(constraint):
     y, p, sex = people()
     monitor = DisparityMonitor(constraint, max_disparity=0.9)
