@@ -186,12 +186,7 @@ class GroupCalibrationDisplay(CohortDisplay):
         cls._needs_matplotlib("from_predictions")
         check_number(n_bins, "n_bins", low=1, kind=Integral)
         check_probability(confidence, "confidence")
-        people = cohort_of(
-            y_true,
-            y_score=y_score,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-        )
+        people = cohort_of(**locals())
         rows = score_rows(people, intersectional, each_row=True, units=units)
         is_positive = outcomes_of_probabilities(rows, pos_label) > 0
         weights = np.ones(is_positive.size) if rows.weights is None else rows.weights

@@ -142,12 +142,7 @@ class GroupScoreDisplay(ScoreDisplay):
             or options of the curves.
         """
         cls._needs_matplotlib("from_predictions")
-        people = cohort_of(
-            y_true,
-            y_score=y_score,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-        )
+        people = cohort_of(**locals())
         rows = score_rows(people, intersectional, each_row=True)
         attribute = rows.groups.cells.attribute_of_group
         members = [rows.groups.cells.codes[a] == g for g, a in enumerate(attribute)]

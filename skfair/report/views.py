@@ -113,7 +113,8 @@ def warn_of_filled(sample: GroupTable) -> None:
     missed, hits = map(sample.measures.get, ("false_omission_rate", "positive_predictive_value"))
     if missed is None or hits is None:
         return
-    others, rejected = missed.whole(), int(missed.whole().sums[1, 0, 0])
+    others = missed.whole()
+    rejected = int(np.nan_to_num(others.n_effective[0]))
     if rejected >= _MANY_REJECTED and others.means[0] == 0 and hits.whole().means[0] < 1:
         warn_user(
             f"None of the {rejected:,} rows that were not selected has a positive outcome. If "
