@@ -21,10 +21,12 @@ from skfair.groups.attributes import check_aligned, read_columns, take_rows
 from skfair.groups.cohort_rows import outcome_table
 from skfair.groups.compared_groups import Reference
 from skfair.groups.declared_rates import RATES, is_f_score
-from skfair.groups.engine_tables import Kinds, read_kinds
+from skfair.groups.encoding import encode_groups
+from skfair.groups.engine_tables import EngineTable, Kinds, check_names, frame_of, only_where
 from skfair.groups.estimates import Estimate
+from skfair.groups.foreign_tables import native_table
 from skfair.groups.outcomes import Counted
-from skfair.groups.row_units import unit_codes
+from skfair.groups.row_units import RowUnits, unit_codes
 from skfair.groups.table import GroupTable
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter
@@ -226,17 +228,21 @@ class Cohort:
         *,
         y_true: str | None = None,
         y_pred: str | None = None,
+        y_score: str | None = None,
         sensitive_features: str | Sequence[str],
         before: str | None = None,
         control_features: str | Sequence[str] | None = None,
         sample_weight: str | None = None,
+        units: str | None = None,
         pos_label: ClassLabel = None,
+        where: Any = None,
     ) -> Self:
-        """Count the rows of a table where it is, and make a cohort of the counts.
+        """Make a cohort of columns of a table, which is counted where it is.
 
-        The table is grouped by its engine, such as DuckDB, Spark or a warehouse behind Ibis, and
-        only the counts of the combinations that occur travel. Metrics of labels, reports, tests,
-        bounds, estimates and audits of decisions have the same values as of the rows in memory.
+        A lazy table is grouped by its engine, such as DuckDB, Spark or a warehouse behind Ibis, and
+        only the counts of the combinations that occur travel. Metrics, reports, tests, estimates
+        and audits have the same values as of the rows in memory. If the table is in memory, or is
+        one of Dask, the cohort has its columns.
 
         Parameters
         ----------
@@ -244,9 +250,12 @@ class Cohort:
             A table of a library that narwhals knows: a DuckDB relation, a LazyFrame or DataFrame of
             polars, a table of Spark, SQLFrame, Ibis, Dask, pyarrow or pandas.
         y_true : str, default=None
-            Name of the column of true labels.
+            Name of the column of true labels or numbers.
         y_pred : str, default=None
-            Name of the column of predicted labels.
+            Name of the column of predicted labels or numbers.
+        y_score : str, default=None
+            Name of the column of scores. An engine returns the counts of up to 65,536 different
+            scores, and otherwise of about as many bins of them.
         sensitive_features : str or list of str
             Names of the columns that hold the groups.
         before : str, default=None
@@ -255,13 +264,20 @@ class Cohort:
             Names of columns that may legitimately explain a difference.
         sample_weight : str, default=None
             Name of the column of weights.
+        units : str, default=None
+            Name of the column that says which rows belong together, such as a person. An engine
+            counts units without ``y_score``.
         pos_label : label, default=None
             The class that counts as positive.
+        where : dict or narwhals expression, default=None
+            The rows that are read: for a column its level or a list of levels, such as
+            ``{"year": 2026}``, or an expression such as ``narwhals.col("year") >= 2025``.
 
         Returns
         -------
         people : Cohort
-            The cohort. Scores and units need rows in memory.
+            The cohort. What needs single rows, such as a function of one's own, raises an error for
+            tables that were counted in an engine.
 
         Examples
         --------
@@ -270,33 +286,53 @@ class Cohort:
         >>> table = pd.DataFrame({"sex": ["f", "m"] * 500, "invited": [1, 1, 1, 0] * 250})
         >>> people = skfair.Cohort.from_table(table, y_pred="invited", sensitive_features="sex")
         >>> people
-        Cohort(1,000 rows of 3 kinds; sex: f 500, m 500; has y_pred)
+        Cohort(1,000 rows; sex: f 500, m 500; has y_pred)
         >>> people.difference("selection_rate").value
         0.5
         """
-        names = {
-            "y_true": y_true,
-            "y_pred": y_pred,
-            "sensitive_features": sensitive_features,
-            "before": before,
-            "control_features": control_features,
-        }
+        names = {name: own for name, own in locals().items() if name in COLUMNS}
         columns = {
             name: [own] if isinstance(own, str) else list(own)
             for name, own in names.items()
             if own is not None
         }
-        found, weights, kinds = read_kinds(table, columns, sample_weight)
-        people = cls(
-            sample_weight=weights,
-            pos_label=pos_label,
-            **{
-                name: found[own] if name.endswith("_features") else found[own[0]]
-                for name, own in columns.items()
-            },
-        )
-        vars(people)["_kinds"] = kinds
+        if is_lazy(table):
+            if where is not None:
+                raise TypeError(
+                    "where= is for other tables: Dask frames are filtered by table[...]"
+                )
+            check_names(columns, [*table.columns])
+            return cls(**_picked(table, columns), pos_label=pos_label)
+        frame = frame_of(table)
+        if where is not None:
+            frame = only_where(frame, where)
+        if hasattr(frame, "to_native") and not hasattr(frame, "collect"):  # rows in memory
+            check_names(columns, frame.columns)
+            rows = native_table(frame)  # those of pyarrow become those of pandas
+            return cls(**_picked(rows, columns), pos_label=pos_label)
+        beside = {name: names[name] for name in ("y_score", "sample_weight", "units")}
+        grouped = {name: own for name, own in columns.items() if name not in beside}
+        return cls._counted(EngineTable.of(frame, grouped, beside), pos_label)
+
+    @classmethod
+    def _counted(
+        cls, table: EngineTable, pos_label: ClassLabel, ends: Sequence[float] = ()
+    ) -> Self:
+        """Return the cohort of a table in an engine, see :meth:`EngineTable.read`."""
+        found, y_score, weights, units, kinds = table.read(ends)
+        people = cls.__new__(cls)
+        given = {
+            argument: found[own] if argument.endswith("_features") else found[own[0]]
+            for argument, own in table.columns.items()
+        }
+        beside = {"y_score": y_score, "sample_weight": weights, "units": units}
+        people._set(given | beside | {"pos_label": pos_label, "_kinds": kinds})
         return people
+
+    def _read_again(self, ends: Sequence[float]) -> Cohort:
+        """Return the cohort with bins of scores that end at some scores."""
+        assert self._kinds is not None
+        return self._counted(self._kinds.table, self.pos_label, ends)
 
     def difference(
         self,
@@ -438,13 +474,13 @@ class Cohort:
             kept &= np.any(found, axis=0)
         if not kept.any():
             raise ValueError(f"No row has all of {levels!r}.")
-        return self._take(np.flatnonzero(kept))
-
-    def _take(self, rows: IntArray) -> Cohort:
-        own = {name: getattr(self, name) for name in COLUMNS}
-        given = {name: column for name, column in own.items() if column is not None}
-        kinds = None if self._kinds is None else self._kinds.taken(rows)
-        taken = {name: take_rows(own, rows) for name, own in given.items()}
+        rows = np.flatnonzero(kept)
+        given = {name: own for name in COLUMNS if (own := getattr(self, name)) is not None}
+        taken = {
+            name: own.taken(rows) if isinstance(own, RowUnits) else take_rows(own, rows)
+            for name, own in given.items()
+        }
+        kinds = self._kinds and self._kinds.taken(rows).only_where(levels)
         return with_columns(self, **taken, _kinds=kinds)
 
     def _attributes(self) -> list[tuple[Any, Any]]:
@@ -463,7 +499,7 @@ class Cohort:
 
     def __repr__(self) -> str:
         has = [name for name in COLUMNS if getattr(self, name) is not None]
-        if self._kinds is not None and not self._kinds.weight:
+        if self._kinds is not None and self._kinds.table.sample_weight is None:
             has.remove("sample_weight")
         beside = ", ".join(name for name in has if name != "sensitive_features")
         if is_lazy(*(getattr(self, name) for name in has)):
@@ -471,13 +507,19 @@ class Cohort:
         if hasattr(self.sensitive_features, "spread"):
             return f"Cohort({len(self):,} rows; groups by probability; has {beside})"
         n_units = None
-        if self.units is not None:
+        if isinstance(self.units, RowUnits):
+            n_units = self.units.n_people
+        elif self.units is not None:
             n_units = len(unit_codes(self.units, len(self)).levels)
         people = "" if n_units is None else f" of {n_units:,} units"
         counts = None
         if self._kinds is not None:
             counts = self._kinds.counts
-            people = f" of {counts.size:,} kinds"
+            people += f" in an engine, read as {counts.size:,}"
+            if self._kinds.bins is not None:
+                crossed = encode_groups(self.sensitive_features, intersectional=True)
+                exact = self._kinds.resolution(crossed.codes[0])
+                people += f" with shares of scores exact to {exact:.1g}"
         groups = [
             f"{'groups' if name is None else name}: {_sizes(values, counts)}"
             for name, values in read_columns(self.sensitive_features)
@@ -508,6 +550,16 @@ def with_columns(people: Cohort, **columns: Any) -> Cohort:
     """Return a cohort with some other columns."""
     known = {name: getattr(people, name) for name in (*COLUMNS, "pos_label", "_kinds")}
     return cohort_of(**known | columns)
+
+
+def _picked(table: Any, columns: Mapping[str, list[str]]) -> dict[str, Any]:
+    """Return columns of a table by argument."""
+    return {
+        argument: {name: table[name] for name in own}
+        if argument.endswith("_features")
+        else table[own[0]]
+        for argument, own in columns.items()
+    }
 
 
 def _n_rows(column: Any) -> int:

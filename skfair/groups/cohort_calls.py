@@ -4,6 +4,9 @@ With :func:`takes_cohort` a function makes a cohort of its arguments in its firs
 (``cohort_of(**locals())``), or is given one. What follows is the same, so both calls have equal
 results, and the tables of a cohort are kept. A function that keeps no tables is decorated with
 :func:`spreads_cohort`, and is called with the columns of the cohort.
+
+With ``data=`` columns are named, as in seaborn: ``audit(data=table, y_pred="approved", ...)`` makes
+the cohort by :meth:`Cohort.from_table`.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
-from skfair.groups.cohort import COLUMNS, Cohort
+from skfair.groups.cohort import COLUMNS, Cohort, kinds_of
 from skfair.groups.cohort_rows import refuse_kinds
 from skfair.utils.keywords import groups_by_name
 
@@ -32,6 +35,9 @@ class SaidOnce(Protocol[P, Result_co]):
 
     @overload
     def __call__(self, people: Cohort, /, *questions: Any, **options: Any) -> Result_co: ...
+
+    @overload
+    def __call__(self, *names: Any, data: Any, **names_and_options: Any) -> Result_co: ...
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Result_co: ...
@@ -68,11 +74,6 @@ def method_takes_cohort(function: Method) -> Method:
     return cast(Method, takes_cohort(function))
 
 
-def method_spreads_cohort(function: Method) -> Method:
-    """Decorate a method as ``spreads_cohort`` does a function."""
-    return cast(Method, spreads_cohort(function))
-
-
 def columns_for(people: Cohort, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of a cohort that a function has parameters for."""
     known = {name: getattr(people, name) for name in (*COLUMNS, "pos_label")}
@@ -81,12 +82,38 @@ def columns_for(people: Cohort, parameters: Mapping[str, Any]) -> dict[str, Any]
 
 def refuse_ignored(name: str, people: Cohort, parameters: Mapping[str, Any]) -> None:
     """Raise if a cohort has strata or weights that a function has no parameter for."""
+    kinds = kinds_of(people)
     for column in _CHANGE_VALUES:
+        if kinds is not None and column == "sample_weight" and kinds.table.sample_weight is None:
+            continue  # they say how many rows a kind stands for
         if getattr(people, column) is not None and column not in parameters:
             raise TypeError(
                 f"{name}() knows no {column}, which the cohort has, so its value would be another "
                 "one. Make a cohort without it."
             )
+
+
+def _with_cohort(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], first: str
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call with ``data=``, with a cohort of the columns that it names."""
+    data, where = kwargs.pop("data"), kwargs.pop("where", None)
+    parameters = list(signature(function).parameters)
+    own = [name for name in parameters if name != "self"]
+    positional = args[len(parameters) - len(own) :]
+    given = {**dict(zip(own, positional, strict=False)), **kwargs}
+    named = {name: given.pop(name) for name in (*COLUMNS, "pos_label") if name in given}
+    for name, column in named.items():
+        several = isinstance(column, list | tuple) and name.endswith("_features")
+        names = column if several else [column]
+        if name != "pos_label" and not all(own is None or isinstance(own, str) for own in names):
+            raise TypeError(
+                f"{function.__name__}() got data=, so {name}= is the name of a column of it, got "
+                f"{type(column).__name__}. Pass a name, or leave data= out."
+            )
+    named.setdefault("sensitive_features", [])
+    given[first] = Cohort.from_table(data, where=where, **named)
+    return args[: len(parameters) - len(own)], given
 
 
 def _taking(
@@ -103,6 +130,8 @@ def _taking(
 
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("data") is not None:
+            args, kwargs = _with_cohort(function, args, kwargs, first)
         places = [i for i, value in enumerate(args) if isinstance(value, Cohort)]
         names = [key for key, value in kwargs.items() if isinstance(value, Cohort)]
         if not places and not names:

@@ -8,11 +8,15 @@ once for each way of counting. All of them read :mod:`skfair.groups.measured_row
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from skfair.groups.measured_rows import MeasuredRows
+import numpy as np
+
+from skfair.groups.measured_rows import SINGLE_ROWS, MeasuredRows
 from skfair.groups.outcomes import Counted
 from skfair.groups.table import GroupTable
+from skfair.utils.validation import check_scores
 
 if TYPE_CHECKING:
     from skfair.groups.cohort import Cohort
@@ -28,17 +32,16 @@ def value_rows(
 ) -> MeasuredRows:
     """Return rows with a value of one's own."""
     own = {name: getattr(people, name) for name in columns}
-    refuse_kinds(people)
+    if "numbers" not in options:
+        refuse_kinds(people)
+    options["kinds"] = people._kinds
     return MeasuredRows.read(values_of, own, *_who(people, intersectional), **options)
 
 
 def refuse_kinds(people: Cohort) -> None:
     """Raise if the rows of a cohort were counted in an engine, for what needs single rows."""
     if people._kinds is not None:
-        raise TypeError(
-            "Single rows are measured here, and the table was counted in its engine. Pass the "
-            "rows, as in Cohort(...)."
-        )
+        raise TypeError(SINGLE_ROWS)
 
 
 def outcome_rows(
@@ -54,8 +57,31 @@ def score_rows(people: Cohort, intersectional: bool = True, **options: Any) -> M
     """Return rows with their scores, see ``MeasuredRows.of_scores``."""
     if people.y_score is None:
         raise ValueError("y_score is None, and scores are compared. Pass one value per row.")
-    who = _who(people, intersectional)
+    people = cut_at(people, options.get("threshold"))
+    who, options["kinds"] = _who(people, intersectional), people._kinds
     return MeasuredRows.of_scores(people.y_score, people.y_true, *who, **options)
+
+
+def cut_at(people: Cohort, threshold: Any) -> Cohort:
+    """Return a cohort in which no bin of scores has some above and some below a threshold.
+
+    The engine counts the table anew if one has. What is no number is left to others to refuse.
+    """
+    is_number = isinstance(threshold, Real) and not isinstance(threshold, bool)
+    if people._kinds is None or not is_number or not people._kinds.cuts(float(threshold)):
+        return people
+    return people._read_again([float(threshold)])
+
+
+def median_of(people: Cohort) -> float:
+    """Return the median of the scores, which are finite numbers."""
+    scores = check_scores(people.y_score)
+    if people._kinds is None:
+        return float(np.median(scores))
+    order = np.argsort(scores)
+    below = np.cumsum(people._kinds.counts[order])
+    middle = [(below[-1] - 1) // 2, below[-1] // 2]  # the same row, or the two in the middle
+    return float(scores[order][np.searchsorted(below, middle, side="right")].mean())
 
 
 def _who(people: Cohort, intersectional: bool) -> tuple[Any, Any, Any, bool]:

@@ -48,6 +48,13 @@ Columns: TypeAlias = Mapping[str, Any]
 Summary: TypeAlias = Callable[[LazyRows], WeightedRows]
 
 
+# What is said of a cohort of a table in an engine where single rows are needed
+SINGLE_ROWS = (
+    "Single rows are measured here, and the table was counted in its engine. Pass the rows, as in "
+    "Cohort(...)."
+)
+
+
 class _Given(NamedTuple):
     """The arguments of a metric, for the rows as passed or for few rows that replace them."""
 
@@ -114,7 +121,9 @@ class MeasuredRows:
         who = sensitive_features, control_features, sample_weight
         given = _Given(columns, who, units)
         if kinds is not None:
-            given = _of_kinds(given, kinds, numbers, intersectional)
+            if each_row:
+                raise TypeError(SINGLE_ROWS)
+            given = _of_kinds(given, kinds, intersectional)
         elif each_row:
             pass  # the rows are not changed
         elif isinstance(sensitive_features, GroupProbabilities):
@@ -344,19 +353,20 @@ def _summed(
     return _Given(columns, who, None, few.counts, few.squares)
 
 
-def _of_kinds(given: _Given, kinds: Kinds, numbers: Sequence[str], intersectional: bool) -> _Given:
-    """Return kinds of rows, which were counted in an engine."""
-    if numbers:
+def _of_kinds(given: _Given, kinds: Kinds, intersectional: bool) -> _Given:
+    """Return rows that stand for those of a table, which were counted in an engine."""
+    if kinds.are_numbers:
         raise TypeError(
-            f"{listed(numbers)} is compared row by row, and the table was counted in its engine. "
-            "Pass the rows, as in Cohort(...)."
+            f"{listed([*kinds.table.labels.values()])} are numbers that hardly repeat. In an "
+            "engine they are audited: audit(...). Name one as y_score= to compare its mean or its "
+            "distribution, or pass the rows, as in Cohort(...)."
         )
     sensitive_features, control_features, weights = given.who
     groups = encode_groups(sensitive_features, intersectional=intersectional)
     sizes = [np.bincount(own, kinds.counts, groups.n_groups) for own in groups.codes]
     groups = replace(groups, counts=whole_numbers(np.sum(sizes, axis=0)))
     who = groups, control_features, weights
-    return _Given(given.columns, who, None, kinds.counts, kinds.squares)
+    return _Given(given.columns, who, given.units, kinds.counts, kinds.squares)
 
 
 def _counted(given: _Given, labels: Sequence[str]) -> _Given:

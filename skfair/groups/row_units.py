@@ -14,7 +14,7 @@ functions ``said_people`` and ``said_rows`` return texts for messages and summar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,19 @@ class RowUnits:
 
     codes: IntArray  # (n_samples,)
     n_units: int
+    # (n_units,): how many units with equal rows each stands for; None if for one. The rows of
+    # a unit are those of all of them
+    times: FloatArray | None = None
+
+    @property
+    def n_people(self) -> int:
+        """The number of units, also if one stands for several."""
+        return self.n_units if self.times is None else int(self.times.sum().round())
+
+    def n_among(self, rows: IntArray) -> float:
+        """Return the number of units that have some of the rows."""
+        units = np.unique(self.codes[rows])
+        return float(units.size if self.times is None else self.times[units].sum())
 
     @property
     def shares(self) -> FloatArray:
@@ -66,7 +79,7 @@ class RowUnits:
         """
         of_rows = [cells.ravel(), np.resize(self.codes, cells.size)]
         codes, pairs = number_tuples(of_rows, np.array([n_cells, self.n_units]))
-        return UnitParts(codes, *pairs.T)
+        return UnitParts(codes, pairs[:, 0], pairs[:, 1], self.times)
 
     def typical_rows(self, kinds: IntArray, *keys: NDArray[Any]) -> IntArray:
         """Return one row of each unit, of the kind that most of its rows have.
@@ -75,8 +88,8 @@ class RowUnits:
         the last is the most important, as in ``numpy.lexsort``.
         """
         parts, pairs = number_tuples([self.codes, kinds], np.array([self.n_units, kinds.max() + 1]))
-        n_alike = np.bincount(parts, minlength=len(pairs))[parts]
-        order = np.lexsort((*keys, -n_alike, self.codes))
+        n_equal = np.bincount(parts, minlength=len(pairs))[parts]
+        order = np.lexsort((*keys, -n_equal, self.codes))
         return np.sort(order[np.flatnonzero(np.diff(self.codes[order], prepend=-1))])
 
     def of_whole(self, values: NDArray[Any], typical: IntArray) -> NDArray[Any]:
@@ -91,7 +104,7 @@ class RowUnits:
 
     def taken(self, rows: IntArray | slice) -> RowUnits:
         """Return some of the rows; units keep their numbers, and may have no row left."""
-        return RowUnits(self.codes[rows], self.n_units)
+        return replace(self, codes=self.codes[rows])
 
     def resamples(self, rng: np.random.RandomState) -> Iterator[IntArray]:
         """Yield bootstrap samples without end: units drawn with replacement, with all their rows.
@@ -122,6 +135,12 @@ class UnitParts:
     # (n_parts,): the cell and the unit of each part
     cells: IntArray
     units: IntArray
+    times: FloatArray | None = None  # (n_units,): as in RowUnits
+
+    @property
+    def n_equal(self) -> Any:
+        """How many units the unit of each part stands for: sums over parts are those of all."""
+        return 1.0 if self.times is None else self.times[self.units]
 
     @property
     def n_cells_of(self) -> IntArray:
@@ -133,12 +152,24 @@ class UnitParts:
         """Whether a unit lies in several cells."""
         return bool(np.bincount(self.units).max(initial=0) > 1)
 
+    def n_lying(self, n_cells: int) -> IntArray:
+        """Count units by cell; a unit in several cells counts as one in each."""
+        n_equal = np.broadcast_to(self.n_equal, self.cells.shape)
+        return np.bincount(self.cells, n_equal, n_cells).astype(np.int64)
+
+    def n_split(self) -> int:
+        """Return the number of units that lie in several cells."""
+        n_cells = np.bincount(self.units)
+        times = np.ones(n_cells.size) if self.times is None else self.times[: n_cells.size]
+        return int(times[n_cells > 1].sum().round())
+
     def n_units(self, n_cells: int) -> FloatArray:
         """Count units by cell; a unit in m cells counts 1/m in each, so that counts add up.
 
         The sum over some of the cells is at most the number of the units that lie there.
         """
-        return np.asarray(np.bincount(self.cells, 1 / self.n_cells_of, n_cells).round(9))
+        shares = self.n_equal / self.n_cells_of
+        return np.asarray(np.bincount(self.cells, shares, n_cells).round(9))
 
     def merged(self, codes: IntArray, n_cells: int) -> UnitParts:
         """Merge cells: cell ``i`` becomes part of ``codes[i]``.
@@ -148,14 +179,15 @@ class UnitParts:
         """
         codes = np.asarray(codes[self.cells], np.int64)
         if not self.are_split:
-            return UnitParts(np.arange(len(codes)), codes, self.units)
-        return RowUnits(self.units, int(self.units.max(initial=0)) + 1).parts(codes, n_cells)
+            return replace(self, codes=np.arange(len(codes)), cells=codes)
+        n_units = int(self.units.max(initial=0)) + 1
+        return RowUnits(self.units, n_units, self.times).parts(codes, n_cells)
 
     def only(self, is_kept: BoolArray) -> UnitParts:
         """Return the parts in the kept cells, which are renumbered, with empty ``codes``."""
         kept = is_kept[self.cells]
         cells = (np.cumsum(is_kept) - 1)[self.cells[kept]]
-        return UnitParts(self.codes[:0], cells, self.units[kept])
+        return UnitParts(self.codes[:0], cells, self.units[kept], self.times)
 
     def sums(self, columns: FloatArray) -> FloatArray:
         """Sum columns (n_columns, n_samples) over the rows of each part: (n_columns, n_parts)."""
@@ -170,7 +202,7 @@ class UnitParts:
         unit in m cells then counts m times in each, because the square of a sum of m numbers is at
         most m times the sum of their squares.
         """
-        own = sums * self.n_cells_of if are_merged else sums
+        own = (sums * self.n_cells_of if are_merged else sums) / self.n_equal
         return np.array([[np.bincount(self.cells, a * b, n_cells) for b in sums] for a in own])
 
 
@@ -216,17 +248,17 @@ def read_units(units: Any, n_samples: int, name: str = "units") -> RowUnits | No
     >>> read_units(["ann", "bob", "ann"], 3).codes.tolist(), read_units([3, 1, 2], 3)
     ([0, 1, 0], None)
     """
-    if units is None:
-        return None
+    if units is None or isinstance(units, RowUnits):
+        return units
     codes, levels = unit_codes(units, n_samples, name)
     return None if len(levels) == n_samples else RowUnits(codes, len(levels))
 
 
 def warn_of_few(units: RowUnits | None, n_rows: int) -> None:
     """Warn if many rows have so few units that these are probably no people."""
-    if units is not None and n_rows >= _MANY and units.n_units <= _FEWEST:
+    if units is not None and n_rows >= _MANY and units.n_people <= _FEWEST:
         warn_user(
-            f"units has {plural(units.n_units, 'value')} in {n_rows:,} rows, so these rows count "
+            f"units has {plural(units.n_people, 'value')} in {n_rows:,} rows, so these rows count "
             "as those of so few people. Is it a group or a site? units= is who each row is of."
         )
 

@@ -92,7 +92,8 @@ def unit_products(parts: UnitParts, sums: FloatArray, n_cells: int) -> Any:
     n_numbers, n_units = len(sums), int(parts.units.max(initial=-1)) + 1
     columns = np.arange(n_numbers)[:, None] + n_numbers * parts.cells
     places = np.tile(parts.units, n_numbers), columns.ravel()
-    by_unit: Any = sparse.csr_array((sums.ravel(), places), (n_units, n_numbers * n_cells))
+    each = sums / np.sqrt(parts.n_equal)  # a product is divided by the number of units
+    by_unit: Any = sparse.csr_array((each.ravel(), places), (n_units, n_numbers * n_cells))
     return (by_unit.T @ by_unit).tocsr()
 
 

@@ -298,15 +298,18 @@ class GroupTable:
         of_rows = np.repeat(self.weights.sum(axis=-1) / np.maximum(sizes, 1.0), 2, axis=-1)
         ends = np.flatnonzero(np.diff(cells[has_weight])) + 1
         for own in np.split(np.flatnonzero(has_weight), ends):
-            cell, added_by = cells[own[0]], sums[:, own].T
+            n_equal = np.resize(self.units.n_equal, has_weight.size)[own]
+            cell, added_by = cells[own[0]], (sums[:, own] / n_equal).T
             most, squares = added_by.max(), self.sums["products"][cell].sum()
             # Vectors are rounded, so that the order of the rows does not matter.
-            kinds, counts = np.unique(np.round(added_by / most, 9), axis=0, return_counts=True)
+            kinds, place = np.unique(np.round(added_by / most, 9), axis=0, return_inverse=True)
+            counts = np.bincount(place.ravel(), n_equal)
             kinds = np.vstack([kinds * most, np.diag(of_rows[cell])])
-            kish = added_by.sum() ** 2 / squares
+            kish = sums[:, own].sum() ** 2 / squares
             # The first factor is 1 unless groups are known by probability, see MeasuredRows.table.
-            share = (added_by.sum(axis=1) ** 2).sum() / squares * float(share_of_few(kish, kish))
-            yield kinds / share, counts, share * own.size
+            information = (n_equal * added_by.sum(axis=1) ** 2).sum() / squares
+            share = information * float(share_of_few(kish, kish))
+            yield kinds / share, counts, share * n_equal.sum()
 
     def checked_rate(
         self, name: str, of_cells: IntArray, zero_division: ZeroDivision = "raise"

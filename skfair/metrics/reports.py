@@ -201,8 +201,7 @@ def group_report(
     columns, limits = {"n": listed.with_overall(cells.counts.astype(float))}, {}
     counts, draws = listed.with_overall(table.weights), None
     if rows.units is not None:
-        owners = (rows.units.codes[own] for own in listed.rows())
-        columns["n_units"] = np.array([float(np.unique(own).size) for own in owners])
+        columns["n_units"] = np.array([rows.units.n_among(own) for own in listed.rows()])
     if method == "bootstrap":
         draws = _resampled(tables, listed, n_bootstrap, random_state)
     names = _REPORT_RATES if people.y_true is not None else ("selection_rate",)

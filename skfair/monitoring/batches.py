@@ -21,16 +21,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from skfair._typing import ColumnLike, ColumnsLike, FloatArray
+from skfair._typing import FloatArray
 from skfair.exceptions import RepeatedRowsWarning, SmallGroupWarning
 from skfair.groups.attributes import MAX_LEVELS, check_aligned
-from skfair.groups.cohort import cohort_of
-from skfair.groups.cohort_rows import outcome_rows
+from skfair.groups.cohort import Cohort, with_columns
+from skfair.groups.cohort_rows import outcome_rows, refuse_kinds
 from skfair.groups.compared_groups import names_group
 from skfair.groups.decision_memo import read_memo
 from skfair.groups.declared_rates import is_f_score, rate_named
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.measured_rows import MeasuredRows
+from skfair.groups.outcomes import Counted
 from skfair.groups.row_units import unit_codes, unit_numbers
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS, LabelSpec
@@ -100,11 +101,9 @@ def warn_of_groups(newcomers: Sequence[tuple[str, str]], n_known: int, number: A
 
 
 def count_batch(
-    labels: tuple[ColumnLike | None, ColumnLike],  # true ones and predictions
-    sensitive_features: ColumnsLike,
+    people: Cohort,
     limit: Limit,
-    options: Mapping[str, Any],
-    units: ColumnLike | None,
+    counted: Counted,
     met: Set[float],  # the numbers of the units of earlier batches
     before: str = "",  # the digest of the batch before
 ) -> tuple[GroupTable, GroupTable, set[float], str]:
@@ -115,24 +114,19 @@ def count_batch(
     both tables have all rows, and with units the digest is "". The first table has weights only,
     and the second one also sums over units.
     """
-    codes, numbers, is_new = None, [], np.ones(1, bool)
+    codes, numbers, is_new, units = None, [], np.ones(1, bool), people.units
     if units is not None:
-        check_aligned(predictions=labels[1], units=units)
-        codes, owners = unit_codes(units, len(one_dimensional(labels[1], "y_pred")))
+        refuse_kinds(people)  # the units are remembered
+        check_aligned(predictions=people.y_pred, units=units)
+        codes, owners = unit_codes(units, len(one_dimensional(people.y_pred, "y_pred")))
         numbers = unit_numbers(owners)
         is_new = np.array([number not in met for number in numbers])[codes]
 
     def read(weights: FloatArray | None) -> MeasuredRows:
         is_crossed = not isinstance(limit, Mapping)
-        people = cohort_of(
-            *labels,
-            sensitive_features=sensitive_features,
-            sample_weight=weights,
-            units=codes,
-            pos_label=options["pos_label"],
-        )
+        own = people if weights is None else with_columns(people, sample_weight=weights)
         with unwanted(SmallGroupWarning):  # a batch need not have every declared group
-            return outcome_rows(people, options["counted"], is_crossed, units=codes)
+            return outcome_rows(own, counted, is_crossed, units=codes)
 
     of_batch = read(None)
     rows = evidence = of_batch.table()

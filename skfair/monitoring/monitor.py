@@ -16,7 +16,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
-from skfair.groups.cohort_calls import method_spreads_cohort
+from skfair.groups.cohort import cohort_of, with_columns
+from skfair.groups.cohort_calls import method_takes_cohort
 from skfair.groups.compared_groups import Reference
 from skfair.groups.decision_memo import Memo
 from skfair.groups.limits import Limit
@@ -273,7 +274,7 @@ class DisparityMonitor:
         """Return the parameters that ``merge`` and ``to_json`` need."""
         return {name: getattr(self, name) for name in _SETTINGS}
 
-    @method_spreads_cohort
+    @method_takes_cohort
     def update(
         self,
         y_true: ColumnLike | None,
@@ -311,22 +312,24 @@ class DisparityMonitor:
         alarm : Alarm or None
             The first alarm of the monitor, or None if there has been no alarm.
         """
+        people = cohort_of(y_true, y_pred, sensitive_features=sensitive_features, units=units)
+        people = with_columns(people, pos_label=self.pos_label)
         spec = compared_by(self.constraint)
-        if spec.uses_y_true and y_true is None:
+        if spec.uses_y_true and people.y_true is None:
             raise ValueError(
                 f"{self.constraint} needs y_true. If labels come later, use add_predictions and "
                 "add_labels."
             )
-        if is_lazy(y_true, y_pred, sensitive_features, units):
+        given = people.y_pred, people.sensitive_features, people.y_true, people.units
+        if is_lazy(*given):
             raise TypeError("A batch is read in memory, got a Dask collection. compute() it.")
         batch = checked_batch(self.n_batches_ if batch is None else batch, self._seen.last)
         rows = evidence = self._seen.table.emptied()
         numbers: set[float] = set()
         digest = ""
-        if not is_empty(y_pred, sensitive_features, *([] if y_true is None else [y_true])):
-            options = {"pos_label": self.pos_label, "counted": spec.counted}
-            known = self._seen.limit, options, units, self._seen.met, self._seen.last_rows
-            counted = count_batch((y_true, y_pred), sensitive_features, *known)
+        if not is_empty(*given[: 2 + (people.y_true is not None)]):
+            known = self._seen.limit, spec.counted, self._seen.met, self._seen.last_rows
+            counted = count_batch(people, *known)
             rows, evidence, numbers, digest = counted
             self._meet(rows, batch)  # raises before anything of the batch is kept
         self._seen.add(rows, batch, evidence)

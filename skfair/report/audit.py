@@ -18,7 +18,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
 import pandas as pd
 from sklearn.base import is_regressor
 
@@ -26,7 +25,7 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
 from skfair.groups.attributes import ROLES, check_aligned
 from skfair.groups.cohort import cohort_of, kinds_of
 from skfair.groups.cohort_calls import columns_for, takes_cohort
-from skfair.groups.cohort_rows import refuse_kinds
+from skfair.groups.cohort_rows import cut_at, median_of, refuse_kinds
 from skfair.groups.compared_groups import Reference
 from skfair.groups.decision_memo import Memo
 from skfair.groups.labels import TaskName
@@ -37,6 +36,7 @@ from skfair.groups.table import GroupTable
 from skfair.groups.telling_columns import index_columns, warn_of_group_columns, warn_of_people
 from skfair.metrics.own_metrics import GroupMetric
 from skfair.report.checks import is_memo
+from skfair.report.engine_numbers import read_numbers
 from skfair.report.impact import impact_table, rule_text
 from skfair.report.options import MISSING, Options, read_options
 from skfair.report.own_measures import own_of, warn_of_unknown, with_own
@@ -63,7 +63,6 @@ from skfair.report.words import law_of, law_warning
 from skfair.utils.docs import documented
 from skfair.utils.response import SCORE_METHODS, get_response, positive_class
 from skfair.utils.text import check_text, visible
-from skfair.utils.validation import check_scores
 
 Preset = Literal["ll144", "ugesp", "ecoa"]
 
@@ -554,6 +553,11 @@ def audit(
     """
     arguments = dict(locals())  # the arguments are kept for Audit.record
     people = cohort_of(**arguments)
+    # With this preset, scores without decisions are compared with their median. It is not known
+    # yet, so the check gets any number in its place.
+    is_scoring = preset == "ll144" and people.y_pred is None and threshold is None
+    if kinds_of(people) is not None and people.y_score is not None and people.y_pred is None:
+        people = cut_at(people, median_of(people) if is_scoring else threshold)
     arguments |= columns_for(people, arguments)
     sensitive_features = people.sensitive_features
     y_true, y_pred, y_score = people.y_true, people.y_pred, people.y_score
@@ -575,28 +579,27 @@ def audit(
     )
     check_units_rule(units_rule, preset, units)
     raw = RawRows(y_true, y_pred, y_score, before, sample_weight, units)
-    # With this preset, scores without decisions are compared with their median. It is not known
-    # yet, so the check gets any number in its place.
-    is_scoring = preset == "ll144" and y_pred is None and threshold is None
     groups, counted = (sensitive_features, control_features), ""
     n_rows = check_raw_rows(raw, *groups, 0.0 if is_scoring else threshold)
     if n_rows is None:  # the rows are Dask collections
         sample, read_task, options = read_blocks(
             raw, groups, options, task, (pos_label, pos_label_true), threshold
         )
+    elif kinds is not None and kinds.are_numbers:
+        how: dict[str, Any] = {"like": None}
+        sample, read_task = read_numbers(kinds, groups, task, options)
     else:
         if is_scoring:
-            threshold = float(np.median(check_scores(y_score)))
+            threshold = median_of(people)
             options = options._replace(median=threshold)
-        how: dict[str, Any] = {"threshold": threshold, "like": check_aligned(**raw.named())}
+        how = {"threshold": threshold, "like": check_aligned(**raw.named())}
         if units is None:
             warn_of_people(index_columns(how["like"], sensitive_features))
         with raw.explaining_missing(threshold):
             survey = survey_rows(raw.labels(), task)
         read_task = find_task(survey, task, pos_label, pos_label_true, raw=raw)
-        if read_task.kind == "numbers":
-            refuse_kinds(people)
         if preset is not None and units is not None:
+            refuse_kinds(people)  # it picks rows
             block = {**raw._asdict(), **dict(zip(ROLES, groups, strict=True))}
             block, counted = one_row_each(block, read_task, threshold, units_rule)
             raw = RawRows._make(map(block.get, RawRows._fields))
@@ -613,8 +616,8 @@ def audit(
     facts = read_about({**(about or {}), COUNTED: counted} if counted else about)
     names = raw.names()
     if kinds is not None:
-        names = {**names, "sample_weight": kinds.weight}
-        names = {argument: name for argument, name in names.items() if name}
+        beside = {name: getattr(kinds.table, name) for name in kinds.table.beside}
+        names = {argument: own for argument, own in {**names, **beside}.items() if own}
     found = audit_table(sample, read_task, options, title, facts, names, threshold)
     warn_of_unknown(found.gaps, own)
     return found if kinds is not None else found._made_of(in_memory(audit, arguments))

@@ -201,6 +201,8 @@ def check_raw_rows(
         return None
     n_rows: int | None = None
     for name, values in raw.named().items():
+        if isinstance(values, RowUnits):  # those of an engine
+            continue
         if sparse.issparse(values) or isinstance(values, str) or not hasattr(values, "__len__"):
             raise TypeError(f"{name} must be array-like with one value per row, got {values!r}.")
         one_dimensional(values, name, n_rows)

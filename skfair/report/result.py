@@ -400,8 +400,9 @@ def head_of(
     }
     if sample.units is not None:
         groups = {name: sample.compared([name]).units for name in sample.attributes}
-        n_split = {name: int((np.bincount(x.units) > 1).sum()) for name, x in groups.items() if x}
-        head |= {"n_units": np.unique(sample.units.units).size, "n_in_several": n_split}
+        n_split = {name: own.n_split() for name, own in groups.items() if own}
+        n_units = round(sample.units.n_units(len(sample.codes)).sum())
+        head |= {"n_units": n_units, "n_in_several": n_split}
     return {name: getattr(options, name) for name in names} | head
 
 

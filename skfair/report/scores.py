@@ -49,11 +49,21 @@ def binned_scores(
     columns = {"weights": weights, "targets": weigh * targets, "scores": weigh * score}
     columns |= {} if people is None else {"people": people}
     places, sums = sums_by(cells * N_BINS + bins, len(table.codes) * N_BINS, [*columns.values()])
-    of_cells, of_bins = np.divmod(places, N_BINS)
+    added = dict(zip(columns, sums, strict=True))
+    return score_table(table, *np.divmod(places, N_BINS), added, (low, high))
+
+
+def score_table(
+    table: GroupTable,
+    cells: IntArray,
+    bins: IntArray,
+    sums: dict[str, FloatArray],
+    ends: tuple[float, float],
+) -> GroupTable:
+    """Return sums by cell of a table and bin of the score as a table, see ``binned_scores``."""
     name = " ".join([*table.levels, "score"])  # longer than the name of any attribute, so different
-    levels = {**table.levels, name: np.linspace(low, high, N_BINS + 1).tolist()}
-    codes = np.column_stack([table.codes[of_cells], of_bins])
-    return GroupTable(levels, codes, dict(zip(columns, sums, strict=True)))
+    levels = {**table.levels, name: np.linspace(*ends, N_BINS + 1).tolist()}
+    return GroupTable(levels, np.column_stack([table.codes[cells], bins]), sums)
 
 
 def sums_of_groups(scores: GroupTable, attributes: list[str]) -> dict[str, FloatArray]:

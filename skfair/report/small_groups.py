@@ -368,7 +368,7 @@ class Shown:
         """
         table, n_groups = self.sample.compared(view.attributes, self.sample.within), len(view.names)
         group, stratum = table.groups.group_of, table.groups.stratum_of
-        n_units = None if table.units is None else np.bincount(table.units.cells)
+        n_units = None if table.units is None else table.units.n_lying(len(table.codes))
         people, apart = table.counts if n_units is None else n_units, view.apart[group]
         is_asked = is_listed[stratum] & (people >= self._least) & (apart != HIDDEN)
         asked = np.flatnonzero(is_asked)

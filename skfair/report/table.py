@@ -86,7 +86,7 @@ def read_table(
     # Each row counts as this share of a person, so that all rows of a unit count as one person.
     people = None if together is None else together.shares
     if task.kind == "binary" and ends == (0.0, 1.0):  # the scores are probabilities
-        by_row: Any = cells, n_cells, rows.weights, None, parts
+        by_row: Any = cells, n_cells, rows.weights, kinds and kinds.squares, parts
         residuals = CellMeans.of_rows(targets - rows.score, None, *by_row)
         table = replace(table, measures=table.measures | {"mean_residual": residuals})
     scores = binned_scores(rows.score, targets, rows.weights, cells, table, ends, people)
@@ -230,15 +230,16 @@ def measured(
     kind (``few``), whose weight is the total weight of the rows of this kind.
     """
     # ``squares`` will be the sum of the squared weights of the rows of each kind.
-    few, of_few, squares, parts_of_few = rows, cells, None, parts
+    own_squares = None if stand_for is None else stand_for.squares
+    few, of_few, squares, parts_of_few = rows, cells, own_squares, parts
     if labels is not None:
         kinds, labels_of_kinds = labels
         n_kinds = max(len(column) for column in labels_of_kinds if column is not None)
         columns: list[Any] = [None]
         if rows.weights is not None:
             columns = [rows.weights, rows.weights**2]
-        if stand_for is not None:
-            columns[1:] = [stand_for.squares]
+        if own_squares is not None:
+            columns[1:] = [own_squares]
         codes, n_codes = (cells, n_cells) if parts is None else (parts.codes, len(parts.cells))
         kept, sums = sums_by(codes * n_kinds + kinds, n_codes * n_kinds, columns)
         of_few, own = np.divmod(kept, n_kinds)
@@ -251,7 +252,7 @@ def measured(
         if names is not None and name not in names:
             continue
         if values is rows.score:
-            own_rows: Any = cells, n_cells, rows.weights, None, parts
+            own_rows: Any = cells, n_cells, rows.weights, own_squares, parts
         else:
             own_rows = of_few, n_cells, few.weights, squares, parts_of_few
         yield name, CellMeans.of_rows(values, counted, *own_rows)

@@ -190,11 +190,11 @@ class Numbers:
 
     def rates(self, true: Labels | None, predicted: Labels) -> Iterator[Value]:
         """Yield means of predictions, residuals and errors."""
-        yield "mean_prediction", predicted.astype(np.float64), None
+        yield "mean_prediction", _as_floats(predicted), None
         if true is not None:
             residual = true - predicted
-            yield "mean_residual", residual.astype(np.float64), None
-            yield "mean_absolute_error", np.abs(residual), None
+            yield "mean_residual", _as_floats(residual), None
+            yield "mean_absolute_error", _sizes(residual), None
 
     def others(self, rows: Rows) -> Iterator[Value]:
         """Yield which predictions rose or fell, and by how much the absolute errors changed."""
@@ -202,8 +202,8 @@ class Numbers:
             yield "moved_up", rows.predicted > rows.before, None
             yield "moved_down", rows.predicted < rows.before, None
             if rows.true is not None:
-                now, then = np.abs(rows.true - rows.predicted), np.abs(rows.true - rows.before)
-                yield "error_change", now - then, None
+                now, then = rows.true - rows.predicted, rows.true - rows.before
+                yield "error_change", _sizes(now) - _sizes(then), None
 
     def known_gaps(self) -> Iterator[Gap]:
         """Yield gaps of mean predictions, residuals and errors."""
@@ -220,7 +220,7 @@ def values_of(task: Task, rows: Rows) -> Iterator[Value]:
     if rows.true is not None and task.kind == "binary":
         yield "base_rate", rows.true == 1, None
     elif rows.true is not None and task.kind == "numbers":
-        yield "mean_target", rows.true.astype(np.float64), None
+        yield "mean_target", _as_floats(rows.true), None
     for prefix, predicted in (("", rows.predicted), (BEFORE, rows.before)):
         if predicted is not None:
             for name, values, counted in task.rates(rows.true, predicted):
@@ -297,6 +297,16 @@ def against(classes: tuple[Any, ...], positive: Any) -> str:
 def label_text(label: Any) -> str:
     """Write a label; a whole number is written without a point, whatever holds it."""
     return f"{label:.0f}" if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def _as_floats(numbers: Any) -> Any:
+    """Return numbers as float64; an expression of an engine is returned unchanged."""
+    return numbers.astype(np.float64) if isinstance(numbers, np.ndarray) else numbers
+
+
+def _sizes(numbers: Any) -> Any:
+    """Return absolute values, also of an expression of an engine."""
+    return np.abs(numbers) if isinstance(numbers, np.ndarray) else numbers.abs()
 
 
 def _change_of_accuracy(rows: Rows) -> Iterator[Value]:

@@ -178,7 +178,7 @@ def views_of(sample: GroupTable, options: Options) -> list[View]:
         codes, is_unknown = cells.codes[0], np.zeros(n_rows.size, bool)
         for name in attributes:
             is_unknown[codes[_has_level(sample, name, options.unknown)]] = True
-        n_units = None if table.units is None else np.bincount(table.units.cells)
+        n_units = None if table.units is None else table.units.n_lying(n_rows.size)
         people = n_rows if n_units is None else n_units
         is_small = people < max(options.min_group_size, share * people[~is_unknown].sum())
         apart = np.where(is_unknown, "unknown", np.where(is_small, "small", "")).astype(object)
@@ -204,7 +204,7 @@ def whole_view(sample: GroupTable) -> View:
     whole, units = sample.merged(codes, 1)
     if units is None:
         whole = {measure: cells.whole() for measure, cells in sample.measures.items()}
-    n_units = None if units is None else len(units.cells)
+    n_units = None if units is None else units.n_lying(1)[0]
     return View("", [], ["all"], codes, n_rows, "", None, whole, n_units=n_units)
 
 

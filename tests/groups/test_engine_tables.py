@@ -1,7 +1,9 @@
 """Tables in engines: the same numbers as of the rows in memory, and only counts travel."""
 
 import inspect
+import shutil
 
+import duckdb
 import narwhals as nw
 import numpy as np
 import pandas as pd
@@ -22,20 +24,63 @@ N = 3000
 
 
 def in_duckdb(table):
-    duckdb = pytest.importorskip("duckdb", reason="duckdb comes with the engines extra")
     connection = duckdb.connect()
     connection.register("decisions", table)
     return connection.table("decisions")
 
 
-ENGINES = {
+def in_ibis(table):
+    """The table in a DuckDB file that Ibis reads."""
+    ibis = pytest.importorskip("ibis")
+    path = str(in_ibis.folder / f"{len(list(in_ibis.folder.iterdir()))}.duckdb")
+    with duckdb.connect(path) as connection:
+        connection.register("rows_of", table)
+        connection.execute("create table decisions as select * from rows_of")
+    return ibis.duckdb.connect(path, read_only=True).table("decisions")
+
+
+def in_spark(table):
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    sql = pytest.importorskip("pyspark.sql")
+    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    made = sql.SparkSession.builder.master("local[2]")
+    for name, value in settings.items():
+        made = made.config(name, value)
+    return made.getOrCreate().createDataFrame(table)
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path):
+    in_ibis.folder = tmp_path
+
+
+LAZY = {
+    "lazy polars": lambda table: pl.from_pandas(table).lazy(),
+    "duckdb": in_duckdb,
+    "ibis": in_ibis,
+    "spark": in_spark,
+}
+IN_MEMORY = {
     "pandas": lambda table: table,
     "polars": pl.from_pandas,
-    "lazy polars": lambda table: pl.from_pandas(table).lazy(),
     "pyarrow": lambda table: pa.Table.from_pandas(table, preserve_index=False),
-    "duckdb": in_duckdb,
 }
-each_engine = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
+
+
+def each_of(engines):
+    marks = {
+        "spark": [pytest.mark.slow, pytest.mark.filterwarnings("ignore:PySpark does not")],
+        "ibis": [pytest.mark.filterwarnings("ignore:fetch_arrow_table")],
+    }
+    params = [
+        pytest.param(own, id=name, marks=marks.get(name, [])) for name, own in engines.items()
+    ]
+    return pytest.mark.parametrize("engine", params)
+
+
+each_engine = each_of(LAZY | IN_MEMORY)
+each_lazy = each_of(LAZY)
 
 
 def decisions(key=0):
@@ -50,6 +95,10 @@ def decisions(key=0):
             "before": rng.integers(0, 2, N),
             "income": rng.normal(size=N),
             "weight": rng.uniform(0.2, 3, N),
+            "person": rng.integers(0, N // 2, N),
+            "score": rng.random(N).round(3),
+            "chance": rng.random(N) ** 3,
+            "wage": rng.normal(1e6, 1, N),
         }
     )
     table["approved"] = np.where(rng.random(N) < 0.6, table["repaid"], table["approved"])
@@ -61,7 +110,13 @@ FACTS = {
     "strata": {"control_features": "region"},
     "weights": {"sample_weight": "weight"},
     "all": {"control_features": ["region"], "sample_weight": "weight", "before": "before"},
+    "units": {"units": "person", "control_features": "region"},
+    "units and weights": {"units": "person", "sample_weight": "weight"},
+    "scores": {"y_score": "score", "control_features": "region"},
+    "scores and weights": {"y_score": "score", "sample_weight": "weight"},
 }
+# Sums of these are made in another order, so last digits differ.
+OTHER_ORDER = [name for name, own in FACTS.items() if {*own} - {"control_features"}]
 NAMES = {"y_true": "repaid", "y_pred": "approved", "sensitive_features": ["sex", "race"]}
 
 
@@ -69,13 +124,13 @@ def both(engine, facts="plain", key=0, **changed):
     """The cohort of a table in an engine, and the one of the rows."""
     table, names = decisions(key), NAMES | FACTS[facts] | changed
     rows = {
-        argument: table[own if isinstance(own, str) or argument.endswith("_features") else own[0]]
+        argument: table[[own] if isinstance(own, str) and "_features" in argument else own]
         for argument, own in names.items()
     }
     return Cohort.from_table(engine(table), **names), Cohort(**rows)
 
 
-@each_engine
+@each_lazy
 @pytest.mark.parametrize("facts", FACTS)
 def test_every_metric_of_labels_is_that_of_the_rows(engine, facts):
     found, expected = both(engine, facts)
@@ -87,12 +142,14 @@ def test_every_metric_of_labels_is_that_of_the_rows(engine, facts):
             assert values[0] == pytest.approx(values[1], abs=1e-12)
 
 
-@each_engine
+@each_lazy
 @pytest.mark.parametrize("facts", FACTS)
 def test_reports_tests_estimates_and_audits_are_those_of_the_rows(engine, facts):
     found, expected = both(engine, facts)
-    for report in (fairness_report, group_report):
-        pd.testing.assert_frame_equal(report(found), report(expected), rtol=1e-9)
+    tables = [fairness_report(one) for one in (found, expected)]
+    kept = [name for name in tables[0].index if name.removesuffix("_max") in LABEL_METRICS]
+    pd.testing.assert_frame_equal(*(table.loc[kept] for table in tables), rtol=1e-9)
+    pd.testing.assert_frame_equal(group_report(found), group_report(expected), rtol=1e-9)
     tests = [disparity_test(one, "equalized_odds", max_disparity=0.2) for one in (found, expected)]
     assert tests[0].p_value == pytest.approx(tests[1].p_value, rel=1e-9)
     for rate in ("accuracy", "f1_score", "positive_predictive_value"):
@@ -102,16 +159,16 @@ def test_reports_tests_estimates_and_audits_are_those_of_the_rows(engine, facts)
     for options in ({}, own | {"reference": {"sex": "m"}}):
         pages = [audit(one, n_simulations=20, **options) for one in (found, expected)]
         assert repr(pages[0]) == repr(pages[1])
-        if "weight" not in FACTS[facts].values():  # else the last digits of sums may differ
+        if facts not in OTHER_ORDER:
             assert pages[0].to_html() == pages[1].to_html()
         for name in ("rates", "gaps", "subgroups", "within", "strata", "signed"):
             tables = [getattr(page, name) for page in pages]
             pd.testing.assert_frame_equal(*tables, rtol=1e-9)
 
 
-@each_engine
+@each_lazy
 def test_only_counts_travel(engine, monkeypatch):
-    """Frames of narwhals are collected once, with a row for each kind."""
+    """Frames of narwhals are collected with a row for each kind, or for fewer."""
     arrived, collect = [], nw.LazyFrame.collect
 
     def counted(frame, *args, **options):
@@ -121,9 +178,18 @@ def test_only_counts_travel(engine, monkeypatch):
 
     monkeypatch.setattr(nw.LazyFrame, "collect", counted)
     found, _ = both(engine)
-    assert arrived == [len(found.y_pred)]
-    assert len(found.y_pred) == 24  # of 3,000 rows
-    assert f"{N:,} rows of 24 kinds" in repr(found)
+    assert max(arrived) == len(found.y_pred) == 24  # of 3,000 rows
+    assert f"{N:,} rows in an engine, read as 24" in repr(found)
+    arrived.clear()
+    few_scores(monkeypatch, 100)
+    found, _ = both(engine, y_score="chance")
+    assert max(arrived) <= 24 * 101 < N
+
+
+def few_scores(monkeypatch, n_bins):
+    """Let scores be put into so many bins."""
+    monkeypatch.setattr(engine_tables, "N_BINS", n_bins)
+    monkeypatch.setattr(engine_tables, "MOST_KINDS", 99)
 
 
 @each_engine
@@ -150,7 +216,7 @@ def test_labels_and_groups_of_any_kind(engine):
         assert metrics.equalized_odds_difference(found) == pytest.approx(expected, abs=1e-12)
 
 
-@each_engine
+@each_lazy
 def test_weights_that_are_none_are_refused(engine):
     table = decisions()
     for values, said in (
@@ -168,13 +234,16 @@ def test_columns_that_the_table_lacks_are_named(engine):
     for argument, own in (("y_pred", "approveds"), ("sensitive_features", ["sex", "rase"])):
         with pytest.raises(ValueError, match=rf"{argument}='\w+' is no column.*Did you mean"):
             Cohort.from_table(engine(decisions()), **NAMES | {argument: own})
-    with pytest.raises(ValueError, match="has no rows"):
-        Cohort.from_table(engine(decisions().iloc[:0]), **NAMES)
+    with pytest.raises(ValueError, match=r"has no rows|is empty"):
+        audit(Cohort.from_table(engine(decisions().iloc[:0]), **NAMES))
 
 
-@each_engine
-def test_a_column_of_numbers_is_no_group(engine, monkeypatch):
+@each_lazy
+@pytest.mark.parametrize("probed", [10**4, 10])
+def test_a_column_of_numbers_is_no_group(engine, probed, monkeypatch):
+    """It raises early, or when the first rows are all alike, before its values travel."""
     monkeypatch.setattr(engine_tables, "MOST_KINDS", 500)
+    monkeypatch.setattr(engine_tables, "_PROBED", probed)
     with pytest.raises(ValueError, match="more than 500 combinations"):
         Cohort.from_table(engine(decisions()), y_pred="approved", sensitive_features="income")
 
@@ -191,25 +260,276 @@ def test_missing_groups_are_missing(engine):
     assert repr(found) == repr(audit(rows, unknown=np.nan, n_simulations=20))
 
 
-@each_engine
-def test_several_classes_are_audited_and_numbers_need_rows(engine):
+@each_lazy
+def test_several_classes_and_grades_are_audited(engine):
     rng = generator()
     table = decisions()
     table["answer"], table["truth"] = rng.choice(["no", "unclear", "yes"], (2, N))
-    table["grade"] = rng.integers(0, 9, N)
-    names = {"y_true": "truth", "y_pred": "answer", "sensitive_features": ["sex"]}
-    rows = Cohort(table["truth"], table["answer"], sensitive_features=table[["sex"]])
-    found = [
-        audit(one, n_simulations=20) for one in (Cohort.from_table(engine(table), **names), rows)
-    ]
-    pd.testing.assert_frame_equal(found[0].rates, found[1].rates, rtol=1e-9)
+    table["grade"], table["judged"] = rng.integers(0, 30, (2, N))
+    for true, predicted, task in (("truth", "answer", "auto"), ("judged", "grade", "numbers")):
+        for weight in ({}, {"sample_weight": "weight"}):
+            names = {"y_true": true, "y_pred": predicted, "sensitive_features": ["sex"], **weight}
+            given = {name: table[own] for name, own in names.items()}
+            people = Cohort.from_table(engine(table), **names), Cohort(**given)
+            found = [audit(one, n_simulations=20, task=task) for one in people]
+            for name in ("rates", "gaps", "calibration"):
+                tables = [getattr(one, name) for one in found]
+                pd.testing.assert_frame_equal(*tables, rtol=1e-9)
+            assert repr(found[0]) == repr(found[1])
+
+
+@each_lazy
+@pytest.mark.parametrize("facts", ["plain", "strata", "all"])
+def test_numbers_that_hardly_repeat_are_audited(engine, facts, monkeypatch):
+    """Moments about an origin near the values: the numbers are around a million."""
+    monkeypatch.setattr(engine_tables, "MOST_KINDS", 500)
+    table = decisions()
+    table["earned"] = table["wage"] + table["income"]
+    table["before"] = table["wage"] + 0.1 * table["weight"]
+    names = NAMES | FACTS[facts] | {"y_true": "earned", "y_pred": "wage"}
+    given = {
+        argument: table[[own]] if isinstance(own, str) and "features" in argument else table[own]
+        for argument, own in names.items()
+    }
+    people = Cohort.from_table(engine(table), **names), Cohort(**given)
+    found = [audit(one, n_simulations=20) for one in people]
     assert repr(found[0]) == repr(found[1])
-    graded = Cohort.from_table(engine(table), y_pred="grade", sensitive_features="sex")
-    with pytest.raises(TypeError, match="Single rows are measured here"):
-        audit(graded)
+    for name in ("rates", "gaps", "subgroups", "calibration", "strata", "within"):
+        tables = [getattr(one, name) for one in found]
+        pd.testing.assert_frame_equal(*tables, rtol=1e-7)
+    without_true = {name: own for name, own in names.items() if name != "y_true"}
+    del given["y_true"]
+    people = Cohort.from_table(engine(table), **without_true), Cohort(**given)
+    found = [audit(one, n_simulations=20).rates for one in people]
+    pd.testing.assert_frame_equal(*found, rtol=1e-7)
+
+
+@each_lazy
+def test_numbers_are_refused_where_labels_are_counted(engine, monkeypatch):
+    monkeypatch.setattr(engine_tables, "MOST_KINDS", 500)
+    people = Cohort.from_table(engine(decisions()), y_pred="wage", sensitive_features="sex")
+    for call in (metrics.demographic_parity_difference, fairness_report, Cohort.rates):
+        with pytest.raises(TypeError, match="'wage' are numbers that hardly repeat"):
+            call(people)
+    with pytest.raises(ValueError, match="task='binary' cannot be audited"):
+        audit(people, task="binary")
+
+
+SCORE_METRICS = [
+    metrics.group_auc_gap,
+    metrics.mean_score_difference,
+    metrics.wasserstein_gap,
+    metrics.loss_parity_difference,
+]
+
+
+@each_lazy
+@pytest.mark.parametrize("facts", ["scores", "scores and weights"])
+def test_every_metric_of_scores_is_that_of_the_rows(engine, facts):
+    found, expected = both(engine, facts)
+    for metric in SCORE_METRICS:
+        names = inspect.signature(metric).parameters
+        if metric is metrics.group_auc_gap and facts == "scores":
+            continue  # it knows no strata
+        if "control_features" not in names and facts == "scores":
+            continue
+        assert metric(found) == pytest.approx(metric(expected), abs=1e-12)
+    for threshold in (0.01, 0.25, 0.5004, 0.97):
+        pages = [
+            audit(undecided(one), threshold=threshold, n_simulations=20)
+            for one in (found, expected)
+        ]
+        pd.testing.assert_frame_equal(pages[0].rates, pages[1].rates, rtol=1e-9)
+
+
+def undecided(people):
+    own = ("y_true", "y_score", "sensitive_features", "control_features", "sample_weight")
+    if people._kinds is not None:
+        table = people._kinds.table
+        columns = {name: one for name, one in table.columns.items() if name != "y_pred"}
+        named = {
+            name: one[0] if name in engine_tables.LABELS else one for name, one in columns.items()
+        }
+        beside = {name: getattr(table, name) for name in table.beside}
+        return Cohort.from_table(table.frame, **named, **beside)
+    return Cohort(**{name: getattr(people, name) for name in own})
+
+
+@each_lazy
+def test_many_scores_are_put_into_bins(engine, monkeypatch):
+    """Shares are exact to the stated resolution, and decisions at a threshold exactly."""
+    few_scores(monkeypatch, 200)
+    names = {"y_true": "repaid", "y_score": "chance", "sensitive_features": "sex"}
+    for weight in ({}, {"sample_weight": "weight"}):
+        table = decisions()
+        people = Cohort.from_table(engine(table), **names, **weight)
+        rows = Cohort(**{name: table[own] for name, own in (names | weight).items()})
+        exact = people._kinds.resolution(pd.factorize(people.sensitive_features["sex"])[0])
+        assert 0.001 < exact < 0.05  # of 4 kinds in about 200 bins, which are not of equal size
+        assert f"shares of scores exact to {exact:.1g}" in repr(people)
+        assert metrics.mean_score_difference(people) == pytest.approx(
+            metrics.mean_score_difference(rows), abs=1e-12
+        )
+        assert metrics.group_auc_gap(people) == pytest.approx(
+            metrics.group_auc_gap(rows), abs=2 * exact
+        )
+        for threshold in generator().random(3):
+            found = [audit(one, threshold=threshold, n_simulations=20) for one in (people, rows)]
+            kept = [one.rates[one.rates["measure"].str.contains("rate")] for one in found]
+            pd.testing.assert_frame_equal(*kept, rtol=1e-9)
+        if not weight:
+            for own in (people, rows.where(sex="f")):
+                few = own if own is not people else people.where(sex="f")
+                assert (
+                    audit(few, threshold=0.3, n_simulations=20).n_rows == (table.sex == "f").sum()
+                )
+            pages = [audit(one, preset="ll144", n_simulations=20) for one in (people, rows)]
+            shares = [page.rates.set_index(["measure", "view"])["value"] for page in pages]
+            overall = [float(own["selection_rate", ""]) for own in shares]
+            assert overall[0] == pytest.approx(overall[1], abs=exact)
+
+
+@each_lazy
+@pytest.mark.parametrize("power", [1, 3, 12, 40])
+def test_bins_follow_the_scores(engine, power, monkeypatch):
+    """No bin of several scores has much more than its share, however crowded scores are."""
+    few_scores(monkeypatch, 500)
+    table = decisions()
+    table["chance"] = np.append(generator().random(N - 600) ** power, np.full(600, 0.25))
+    people = Cohort.from_table(engine(table), y_score="chance", sensitive_features="sex")
+    assert people._kinds.resolution(pd.factorize(people.sensitive_features["sex"])[0]) < 0.03
+    assert people._kinds.bins.low.size > 60
+
+
+@each_lazy
+def test_scores_that_are_none_are_refused(engine):
+    table = decisions()
+    names = {"y_score": "score", "sensitive_features": "sex"}
+    for bad, said in ((np.inf, "NaN or infinite in 1 of"), (None, "score' is (missing|NaN)")):
+        changed = table.assign(score=table["score"].where(np.arange(N) != 7, bad))
+        with pytest.raises(ValueError, match=said):
+            Cohort.from_table(engine(changed), **names)
+    with pytest.raises(TypeError, match="must be a column of numbers"):
+        Cohort.from_table(engine(table), **names | {"y_score": "race"})
 
 
 @each_engine
+def test_units_in_one_group_and_in_several(engine):
+    """Whether a unit lies in one cell or in many: counts of people, tests and draws agree."""
+    rng = generator()
+    for within in (False, True):
+        table = decisions()
+        if within:
+            table["sex"] = np.where(table["person"] % 2 == 0, "f", "m")
+        table["person"] = [f"p{i}" for i in table["person"]]
+        names = {"y_true": "repaid", "y_pred": "approved", "sensitive_features": "sex"}
+        found = Cohort.from_table(engine(table), **names, units="person")
+        expected = Cohort(**{name: table[own] for name, own in names.items()}, units=table.person)
+        assert f"of {table['person'].nunique():,} units" in repr(found)
+        for reference in ("pairwise", "f"):
+            ends = [
+                one.difference("accuracy", reference=reference).interval()
+                for one in (found, expected)
+            ]
+            assert ends[0] == pytest.approx(ends[1], abs=1e-9)
+        options = {"method": "bootstrap", "random_state": int(rng.integers(100))}
+        tables = [group_report(one, **options) for one in (found, expected)]
+        pd.testing.assert_frame_equal(*tables, rtol=0.2, atol=0.02)
+        pd.testing.assert_series_equal(tables[0]["n_units"], tables[1]["n_units"])
+        pages = [audit(one, n_simulations=20) for one in (found, expected)]
+        assert pages[0].n_units == pages[1].n_units
+        assert pages[0].n_in_several == pages[1].n_in_several
+        few = [one.where(sex="f") for one in (found, expected)]
+        values = [one.difference("accuracy", intersectional=False) for one in (found, expected)]
+        assert values[0].p_value(0.01) == pytest.approx(values[1].p_value(0.01), abs=1e-9)
+        assert len(few[0]) == len(few[1])
+
+
+@each_lazy
+def test_what_units_cannot_do_is_refused(engine, monkeypatch):
+    table = decisions()
+    names = NAMES | {"units": "person"}
+    with pytest.raises(TypeError, match="Units with scores"):
+        Cohort.from_table(engine(table), **names, y_score="score")
+    with pytest.raises(TypeError, match="single rows|Single rows"):
+        audit(Cohort.from_table(engine(table), **names), preset="ugesp")
+    monkeypatch.setattr(engine_tables, "MOST_ROWS", 100)
+    with pytest.raises(ValueError, match="more than 100 units"):
+        Cohort.from_table(engine(table), **names)
+    missing = table.assign(person=table["person"].where(np.arange(N) != 3))
+    with pytest.raises(ValueError, match="units='person' has 1 missing value"):
+        Cohort.from_table(engine(missing), **names)
+
+
+def test_rows_that_arrive_between_two_passes_are_noticed():
+    """Each pass over this table finds one row more."""
+    connection, table = duckdb.connect(), decisions()
+    connection.register("rows_of", table)
+    connection.execute("create table decisions as select * from rows_of")
+    people = Cohort.from_table(
+        connection.table("decisions"), y_score="chance", y_true="repaid", sensitive_features="sex"
+    )
+    connection.execute("insert into decisions select * from rows_of limit 1")
+    counts = people._kinds.counts.sum()
+    with pytest.raises(RuntimeError, match="3,000 rows in one pass and 3,001 in the next"):
+        engine_tables._check_unchanged(counts, len(people._read_again([0.5])))
+    frame = pl.from_pandas(table).lazy()
+    arriving = iter(range(1, 100))
+
+    def more(rows):
+        return pl.concat([rows, rows.head(next(arriving))])
+
+    growing = frame.map_batches(more, validate_output_schema=False)
+    with pytest.raises(RuntimeError, match="rows arrive while it is read"):
+        Cohort.from_table(growing, y_score="chance", sensitive_features="sex")
+
+
+def test_errors_of_an_engine_are_passed_on():
+    connection = duckdb.connect()
+    connection.register("rows_of", decisions().assign(race="none"))
+    relation = connection.sql("select sex, race::int as race, approved from rows_of")
+    with pytest.raises(RuntimeError, match="The engine did not count the rows.*Could not convert"):
+        Cohort.from_table(relation, y_pred="approved", sensitive_features="race")
+
+
+@each_engine
+def test_columns_are_named_beside_data(engine):
+    """Metrics, reports, tests, audits and monitors take data= and where=."""
+    table = decisions()
+    north = table[table["region"] == "north"]
+    columns = {"y_true": north["repaid"], "y_pred": north["approved"]}
+    expected = columns | {"sensitive_features": north["sex"]}
+    names = {"y_true": "repaid", "y_pred": "approved", "sensitive_features": "sex"}
+    options = {"data": engine(table), "where": {"region": "north"}, **names}
+    metric = metrics.equalized_odds_difference
+    assert metric(**options) == pytest.approx(metric(**expected), abs=1e-12)
+    del options["y_true"], options["y_pred"]
+    assert metric("repaid", "approved", **options) == pytest.approx(metric(**expected), abs=1e-12)
+    given = ("equalized_odds", "repaid", "approved")
+    test = disparity_test(*given, **options, max_disparity=0.1)
+    own = disparity_test("equalized_odds", **expected, max_disparity=0.1)
+    assert test.p_value == pytest.approx(own.p_value, rel=1e-9)
+    for function in (fairness_report, group_report):
+        found = function("repaid", "approved", **options)
+        pd.testing.assert_frame_equal(found, function(**expected), rtol=1e-9)
+    page = audit("repaid", "approved", **options, n_simulations=20)
+    assert repr(page) == repr(audit(**expected, n_simulations=20))
+    monitors = [DisparityMonitor("equalized_odds", max_disparity=0.01) for _ in range(2)]
+    monitors[0].update("repaid", "approved", **options)
+    monitors[1].update(**expected)
+    assert monitors[0].evidence_ == pytest.approx(monitors[1].evidence_, rel=1e-9)
+    assert monitors[0].rates_ == monitors[1].rates_
+    with pytest.raises(TypeError, match="y_pred= is the name of a column"):
+        metric("repaid", table["approved"], **options)
+    with pytest.raises(ValueError, match="where= names 'regon'.*Did you mean 'region'"):
+        metric("repaid", "approved", **options | {"where": {"regon": "north"}})
+    over = options | {"where": nw.col("income") > 0}
+    rows = table[table["income"] > 0]
+    alone = metric(rows["repaid"], rows["approved"], sensitive_features=rows["sex"])
+    assert metric("repaid", "approved", **over) == pytest.approx(alone, abs=1e-12)
+
+
+@each_lazy
 def test_missing_outcomes_are_counted_in_rows(engine):
     """Whether outcomes are known of the accepted only, or of some people by chance."""
     table = decisions()
@@ -232,22 +552,15 @@ NEED_ROWS = {
     "own metric": lambda people: make_group_metric(roc_auc_score)(people),
     "own audit": lambda people: audit(people, metrics=[make_group_metric(roc_auc_score)]),
     "noise": lambda people: metrics.noise_floor(people, metrics.demographic_parity_difference),
-    "monitor": lambda people: DisparityMonitor().update(people),
     "bounds": lambda people: metrics.outcome_bounds(people, "equal_opportunity"),
 }
 
 
 @pytest.mark.parametrize("call", NEED_ROWS.values(), ids=NEED_ROWS)
 def test_what_needs_single_rows_says_so(call):
-    people, _ = both(ENGINES["lazy polars"])
+    people, _ = both(LAZY["lazy polars"])
     with pytest.raises((TypeError, ValueError), match=r"[Ss]ingle rows|y_score|knows no sample_w"):
         call(people)
-
-
-def test_an_audit_of_a_table_has_no_record_yet(tmp_path):
-    found = audit(both(ENGINES["polars"])[0], n_simulations=20)
-    with pytest.raises((TypeError, ValueError)):
-        found.record(tmp_path / "record.json")
 
 
 def test_what_narwhals_does_not_know_is_refused():
