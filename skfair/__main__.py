@@ -163,7 +163,12 @@ def commands() -> dict[str, Command]:
             {
                 "": {"record": ("the record of an audit or a monitor, .json", {})},
                 "reading": {
-                    "--data": ("file of the rows, or the saved monitor", {"required": True}),
+                    "--data": (
+                        "file or database of the rows, or the saved monitor",
+                        {"required": True},
+                    ),
+                    "--table": ("table of the database, if it is another one", {}),
+                    "--query": ("query of the rows, if it is another one", {}),
                     "--key": ("key of the digests; default: beside the record", {}),
                     "--after": (
                         "file before the record that is not beside it; may be repeated",

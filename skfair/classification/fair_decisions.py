@@ -45,10 +45,12 @@ from skfair.estimators.decisions.prediction import (
 )
 from skfair.estimators.decisions.solve import search
 from skfair.estimators.objective import Measure, Objective
+from skfair.estimators.passed_scores import rows_of_scores
 from skfair.estimators.seen_rows import check_unseen
 from skfair.estimators.wrapped_estimator import WrapsEstimator, read_for_wrapped
 from skfair.estimators.wrapped_scores import as_rows, groups_of_new_rows, kept_folds, mean_chances
 from skfair.groups.attributes import check_aligned
+from skfair.groups.cohort import Cohort
 from skfair.groups.sensitive import SensitiveLike
 from skfair.read import read_features
 from skfair.utils.dask_collections import by_block, is_lazy
@@ -240,6 +242,7 @@ class FairDecisionClassifier(
 
     Notes
     -----
+    Scores of another system, also those of a table in an engine, are read by :meth:`from_scores`.
     Dask collections are accepted for a fitted classifier (``cv="prefit"``) with
     ``group_aware=True``. The probabilities are computed in the partitions, and the result is the
     same as for rows in memory.
@@ -404,6 +407,48 @@ class FairDecisionClassifier(
         self._forget()
         self.__dict__.update(solved, is_group_aware_=bool(self.group_aware))
         return self
+
+    @classmethod
+    def from_scores(cls, cohort: Cohort, **settings: Any) -> FairDecisionClassifier:
+        """Choose a threshold for each group from scores that another system has computed.
+
+        The scores may be in a table in an engine (:meth:`skfair.Cohort.from_table`), which counts
+        them. Thresholds are those of the rows in memory if there are at most 65,536 different
+        scores, and otherwise lie between bins whose resolution the cohort states.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            Rows with ``y_true``, ``y_score`` (probabilities of the positive class) and groups.
+        **settings
+            Parameters of the estimator, such as ``constraint`` and ``max_disparity``.
+
+        Returns
+        -------
+        model : FairDecisionClassifier
+            The fitted estimator. Its only feature is the score, so that it decides about
+            ``table[["chance"]]``. :meth:`to_thresholds` is a table for a query.
+
+        Examples
+        --------
+        >>> import skfair
+        >>> from skfair.classification import FairDecisionClassifier
+        >>> chances, sex = [0.2, 0.4, 0.6, 0.8] * 100, ["f", "f", "m", "m"] * 100
+        >>> repaid = [0, 1, 0, 1] * 100
+        >>> people = skfair.Cohort(repaid, y_score=chances, sensitive_features={"sex": sex})
+        >>> model = FairDecisionClassifier.from_scores(people, max_disparity=0.0)
+        >>> model.to_thresholds()["threshold"].round(2).tolist()
+        [0.3, 0.7]
+        """
+        if settings.get("group_aware", True) is False:
+            raise ValueError(
+                "from_scores knows nothing of a row but its score and its group, so decisions need "
+                "both. Leave group_aware=False out, or fit a model on its features."
+            )
+        estimator, X, given = rows_of_scores(cohort)
+        positive = {} if cohort.pos_label is None else {"pos_label": cohort.pos_label}
+        settings = {"group_aware": True, "cv": "prefit", **positive, **settings}
+        return cls(estimator, **settings).fit(X, **given)
 
     def _margins(
         self,

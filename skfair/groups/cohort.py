@@ -22,7 +22,14 @@ from skfair.groups.cohort_rows import outcome_table
 from skfair.groups.compared_groups import Reference
 from skfair.groups.declared_rates import RATES, is_f_score
 from skfair.groups.encoding import encode_groups
-from skfair.groups.engine_tables import EngineTable, Kinds, check_names, frame_of, only_where
+from skfair.groups.engine_tables import (
+    EngineTable,
+    Kinds,
+    check_names,
+    check_unchanged,
+    frame_of,
+    only_where,
+)
 from skfair.groups.estimates import Estimate
 from skfair.groups.foreign_tables import native_table
 from skfair.groups.outcomes import Counted
@@ -329,10 +336,12 @@ class Cohort:
         people._set(given | beside | {"pos_label": pos_label, "_kinds": kinds})
         return people
 
-    def _read_again(self, ends: Sequence[float]) -> Cohort:
-        """Return the cohort with bins of scores that end at some scores."""
+    def _read_again(self, ends: Sequence[float] = ()) -> Cohort:
+        """Let the engine count again; bins of scores then end at some scores."""
         assert self._kinds is not None
-        return self._counted(self._kinds.table, self.pos_label, ends)
+        again = self._counted(self._kinds.table, self.pos_label, ends)
+        check_unchanged(len(self), len(again))
+        return again
 
     def difference(
         self,

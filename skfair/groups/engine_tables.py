@@ -229,7 +229,7 @@ class EngineTable:
         keys = [*self.cells, *(f"__skfair_{name}" for name in by)]
         sums = [nw.col(f"__skfair_{name}").sum() for name in expressions]
         found = _collected(frame.group_by(*keys).agg(nw.len().alias(_N), *sums))
-        _check_unchanged(kinds.counts.sum(), found[_N].sum())
+        check_unchanged(kinds.counts.sum(), found[_N].sum())
         return found.rename(columns=lambda name: str(name).removeprefix("__skfair_"))
 
     def overview(self, expressions: Mapping[str, Any], ends: Mapping[str, str]) -> dict[str, float]:
@@ -268,6 +268,12 @@ class EngineTable:
             name: float(found[name]) / (1.0 if name in ends else float(found[_WEIGHT]))
             for name in columns
         }
+
+    @property
+    def query(self) -> str:
+        """The query of the rows, if the engine is DuckDB, and otherwise ""."""
+        native = self.frame.to_native()
+        return str(native.sql_query()) if hasattr(native, "sql_query") else ""
 
     @property
     def weight(self) -> Any:
@@ -432,7 +438,7 @@ class EngineTable:
         order = np.lexsort((scores, kind))
         found, scores = found.iloc[order].reset_index(drop=True), scores[order]
         counts, weights, squares = self._sums(found)
-        _check_unchanged(n_before, counts.sum())
+        check_unchanged(n_before, counts.sum())
         of_rows = bins and bins._replace(number=bins.number[order])
         return found[self.names], scores, weights, None, Kinds(counts, squares, self, of_rows)
 
@@ -458,7 +464,7 @@ class EngineTable:
             )
             sums = [nw.len().alias(_N), nw.col(_LOW).min(), nw.col(_HIGH).max()]
             found = _collected(coarse.group_by(*self.names, _BIN).agg(*sums))
-            _check_unchanged(n_rows, found[_N].sum())
+            check_unchanged(n_rows, found[_N].sum())
             kind = found.groupby(self.names, dropna=False, sort=False).ngroup().to_numpy()
             n = found[_N].to_numpy(np.float64)
             found = found.assign(**{_WEIGHT: n / np.bincount(kind, n)[kind] / n_kinds})
@@ -534,7 +540,7 @@ class EngineTable:
             columns[name] = columns[name].astype(found[name].dtype)
         codes = np.concatenate([part[1] for part in kept])
         n, *others = (np.concatenate(own) for own in zip(*(part[2] for part in kept), strict=True))
-        _check_unchanged(counts.sum(), n.sum())
+        check_unchanged(counts.sum(), n.sum())
         weights, squares = others or (n, n)
         times = np.append(own[_N].to_numpy(np.float64), np.ones(len(levels)))
         units = RowUnits(codes, times.size, times)
@@ -600,7 +606,7 @@ def _collected(frame: Any) -> pd.DataFrame:
     return found
 
 
-def _check_unchanged(before: Any, now: Any) -> None:
+def check_unchanged(before: Any, now: Any) -> None:
     """Raise if two passes over a table have counted different numbers of rows."""
     if int(before) != int(now):
         raise RuntimeError(

@@ -44,7 +44,7 @@ from skfair.report.pages import render
 from skfair.report.people import UnitsRule, check_units_rule, one_row_each
 from skfair.report.profile import profile_of, write_profile
 from skfair.report.reading import RawRows, check_raw_rows, find_task, survey_rows
-from skfair.report.record import Source, asked_checks, in_memory, write_audit
+from skfair.report.record import Source, asked_checks, in_engine, in_memory, write_audit
 from skfair.report.result import COUNTED, AuditTables, empty_table, head_of
 from skfair.report.sentences import decision_of, lead_of, read_about, reading_of, verdicts_of
 from skfair.report.small_groups import Shown
@@ -620,7 +620,8 @@ def audit(
         names = {argument: own for argument, own in {**names, **beside}.items() if own}
     found = audit_table(sample, read_task, options, title, facts, names, threshold)
     warn_of_unknown(found.gaps, own)
-    return found if kinds is not None else found._made_of(in_memory(audit, arguments))
+    source = in_memory(audit, arguments) if kinds is None else in_engine(audit, people, arguments)
+    return found._made_of(source)
 
 
 def audit_table(

@@ -7,7 +7,8 @@ reads its files by :func:`read_data` and :func:`table_of` too.
 An audit of predictions (:func:`audit_file`) takes two passes over the blocks of the file. The first
 one finds the labels, the levels of the groups and the range of the scores. The second adds up the
 tables of the blocks, so the file need not fit into memory. A data set is read as a whole, and so
-are the columns in use of a file with several rows of a person.
+are the columns in use of a file with several rows of a person. Tables in databases are counted
+there (:mod:`skfair.report.databases`).
 """
 
 from __future__ import annotations
@@ -19,25 +20,36 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from skfair.groups.attributes import read_columns
+from skfair.groups.cohort import Cohort, with_columns
+from skfair.groups.engine_tables import LABELS
 from skfair.groups.labels import TaskName
 from skfair.groups.reference import read_reference
 from skfair.groups.table import total
 from skfair.groups.telling_columns import warn_of_people
-from skfair.report.audit import Audit, audit_table
+from skfair.report.audit import Audit, audit, audit_table
 from skfair.report.checks import Check, Condition, Outcome, read_conditions
 from skfair.report.data_audit import DataAudit, audit_data
+from skfair.report.databases import (
+    cohort_of_table,
+    facts_of,
+    is_database,
+    open_table,
+    refuse_texts,
+)
 from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
 from skfair.report.people import check_units_rule, one_row_each
 from skfair.report.profile import SUFFIXES
 from skfair.report.reading import RawRows, Survey, check_judged, find_task, survey_rows
-from skfair.report.record import Source
+from skfair.report.record import Source, counted_columns
 from skfair.report.result import COUNTED
 from skfair.report.scores import range_of_scores
 from skfair.report.sentences import read_about
@@ -69,6 +81,8 @@ def in_file(options: argparse.Namespace, metrics: list[str]) -> Source:
 
     def blocks() -> Iterable[Mapping[str, Any]]:
         table = table_of(options, options.file)
+        if _is_database(options):
+            return [counted_columns(_counted_table(options, table)[0])]
         return map(table.by_argument, table.blocks())
 
     return Source(asked, blocks, lambda: audit_file(options, metrics))
@@ -176,10 +190,12 @@ def _conditions(options: argparse.Namespace) -> dict[str, list[Condition]]:
 
 
 def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
-    """Read a file twice and audit it.
+    """Read a file twice and audit it, or audit a table in a database.
 
     ``metrics`` are the metrics of the conditions, which are reported in addition to the usual ones.
     """
+    if _is_database(arguments):
+        return _audit_database(arguments, metrics)
     table = table_of(arguments, arguments.file)
     table.check()
     groups, judged = table.groups, table.judged
@@ -243,7 +259,61 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     return report._made_of(in_file(arguments, metrics))
 
 
-def _facts(arguments: argparse.Namespace, table: TableFile) -> dict[str, str]:
+def _is_database(options: argparse.Namespace) -> bool:
+    stated = (getattr(options, name, None) for name in ("table", "query"))
+    return is_database(options.file, *stated)
+
+
+def _counted_table(options: argparse.Namespace, table: TableFile) -> tuple[Cohort, int]:
+    """Count a table in a database; return the cohort, and how many rows were dropped first."""
+    relation = open_table(options.file, options.table, options.query)
+    return cohort_of_table(table, relation)
+
+
+def _audit_database(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
+    """Audit a table that is counted in its database."""
+    refuse_texts(arguments)
+    table = table_of(arguments, arguments.file)
+    if table.judged.y_pred is None and table.judged.y_score is None:
+        raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
+    people, n_dropped = _counted_table(arguments, table)
+    labels = {name: getattr(people, name) for name in LABELS}
+    every = [level for own in labels.values() if own is not None for level in factorize(own).levels]
+    positive, pos_label_true = (
+        label_of(text, every) for text in (arguments.pos_label, arguments.pos_label_true)
+    )
+    people = with_columns(people, pos_label=positive)
+    columns = read_columns(people.sensitive_features)
+    groups = {str(name): factorize(own).levels for name, own in columns}
+    missing = [] if table.missing is None else [table.missing]
+    stated = {name: getattr(arguments, name) for name in (*_NUMBERS, "preset", "threshold")}
+    options = {name: own for name, own in stated.items() if own is not None}
+    options |= {"unknown": [*_names(arguments.unknown or ""), *missing], "task": arguments.task}
+    if arguments.reference is not None:
+        options["reference"] = _reference(arguments.reference, groups)
+    facts = _facts(arguments, table, n_dropped) | facts_of(arguments)
+    made = partial(
+        audit,
+        people,
+        pos_label_true=pos_label_true,
+        units_rule=arguments.units_rule,
+        lead=arguments.lead,
+        random_state=arguments.random_state,
+        title=arguments.title or f"Fairness audit of {facts.get('table') or facts['database']}",
+        about={name: own for name, own in facts.items() if name != "file"},
+        **options,
+    )
+    asked = _names(arguments.metrics) if arguments.metrics else None
+    report = made(metrics=asked)
+    usual = [*dict.fromkeys(report.gaps["metric"])] if asked is None else asked
+    if {*metrics} - {*usual}:
+        report = made(metrics=[*dict.fromkeys([*usual, *metrics])])
+    return report._made_of(in_file(arguments, metrics))
+
+
+def _facts(
+    arguments: argparse.Namespace, table: TableFile, n_dropped: int | None = None
+) -> dict[str, str]:
     """Return the facts in the head of a report.
 
     The blocks of the table must have been read before, because ``table.blocks()`` counts the rows
@@ -252,7 +322,7 @@ def _facts(arguments: argparse.Namespace, table: TableFile) -> dict[str, str]:
     names = ("model", "source", "period", "prepared_by")
     stated = {name.replace("_", " "): getattr(arguments, name, "") for name in names}
     if table.needed:
-        n_rows = plural(sum(table.n_dropped), "row")
+        n_rows = plural(sum(table.n_dropped) if n_dropped is None else n_dropped, "row")
         stated["dropped"] = f"{n_rows} without a value of {listed(table.needed)}"
     stated |= {"model file": getattr(arguments, "model_file", None), "file": arguments.file}
     return {name: text for name, text in stated.items() if text}

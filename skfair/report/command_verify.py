@@ -10,10 +10,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from skfair.groups.cohort import Cohort
 from skfair.groups.record import NOTE, Finding
 from skfair.report.audit import audit
 from skfair.report.command_audit import in_file
-from skfair.report.record import ASKED, Source, arguments_of, in_memory, parts_of
+from skfair.report.databases import open_table
+from skfair.report.record import ASKED, Source, arguments_of, in_engine, in_memory, parts_of
 
 
 def verify_audit(
@@ -45,10 +47,19 @@ def verify_audit(
 
 
 def _source(asked: dict[str, Any], files: dict[str, str], options: argparse.Namespace) -> Source:
-    """Return the source that a record names, with the rows of another file."""
+    """Return the source that a record names, with the rows of another file or table."""
+    if asked["by"] == "table":
+        names = dict(asked["columns"])
+        query = options.query if options.table or options.query else asked["query"] or None
+        relation = open_table(options.data, options.table, query)
+        people = Cohort.from_table(relation, **names)
+        return in_engine(audit, people, {**asked["options"], **dict.fromkeys(("pos_label",))})
     if asked["by"] != "command":
         return in_memory(audit, arguments_of(asked, files, options))
     own = argparse.Namespace(**asked["options"], file=options.data, block_rows=500_000)
     own.model_file = files.get("model file")
+    own.table, own.query = (
+        getattr(options, name) or asked["options"].get(name) for name in ("table", "query")
+    )
     own.encoding, own.decimal = options.encoding or own.encoding, options.decimal or own.decimal
     return in_file(own, asked["metrics"])

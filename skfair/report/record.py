@@ -25,6 +25,7 @@ from datetime import date
 from decimal import Decimal
 from functools import partial
 from hashlib import sha256
+from inspect import signature
 from numbers import Integral, Real
 from pathlib import Path
 from secrets import token_hex
@@ -35,6 +36,7 @@ import pandas as pd
 
 from skfair._typing import FloatArray
 from skfair.groups.attributes import ROLES, read_columns
+from skfair.groups.cohort import Cohort, kinds_of
 from skfair.groups.decision_memo import Memo
 from skfair.groups.record import Paths, differences, plain, write_record
 from skfair.report.checks import read_condition, read_conditions
@@ -58,6 +60,8 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 # The parts of a check that the user gives. All others are computed.
 ASKED = ("conditions", "of_intersections", "groups", "allow_undefined")
 _ROWS = (*RawRows._fields, *ROLES)  # the arguments of ``audit`` that are no options
+# The entry of a block that says how many rows of a table each of its rows stands for
+_COUNTS = "n of rows"
 
 
 class Source(NamedTuple):
@@ -73,8 +77,54 @@ def in_memory(audit: Callable[..., Audit], arguments: dict[str, Any]) -> Source:
     return Source(partial(_asked, arguments), lambda: [arguments], partial(audit, **arguments))
 
 
+def in_engine(audit: Callable[..., Audit], people: Cohort, arguments: dict[str, Any]) -> Source:
+    """Return the source of an audit of a table that was counted in an engine."""
+    names = signature(audit).parameters
+    options = {name: own for name, own in arguments.items() if name in names and name not in _ROWS}
+    del options["pos_label"]
+    kinds = kinds_of(people)
+    assert kinds is not None
+    table = kinds.table
+
+    def asked(found: Audit) -> dict[str, Any]:
+        columns = {name: list(own) for name, own in table.columns.items()}
+        beside = {name: own for name in table.beside if (own := getattr(table, name)) is not None}
+        how = {**columns, **beside, "pos_label": people.pos_label}
+        return {"by": "table", "options": _options(options), "columns": how, "query": table.query}
+
+    def again() -> Audit:
+        return audit(people._read_again(), **options)
+
+    return Source(asked, lambda: [counted_columns(people._read_again())], again)
+
+
+def counted_columns(people: Cohort) -> dict[str, Any]:
+    """Return the columns of a cohort of a table in an engine, with their counts, for digests.
+
+    Weights are sums of weights there, and units have no values, so neither is among them.
+    """
+    columns = {name: getattr(people, name) for name in _ROWS}
+    columns |= {"units": None, "sample_weight": None}
+    kinds = kinds_of(people)
+    assert kinds is not None
+    if kinds.are_numbers:  # the rows of the groups have no labels
+        columns |= dict.fromkeys(kinds.table.labels)
+    return {**columns, _COUNTS: kinds.counts}
+
+
 def _asked(arguments: dict[str, Any], found: Audit) -> dict[str, Any]:
     """Return the options, and how each column is read from a file."""
+    options = _options(arguments)
+    columns: dict[str, dict[str, Any]] = {}  # how to read columns, by their unique names in a file
+    for argument, name, values in _columns(arguments, found):
+        column = name if name not in columns else argument
+        columns[column] = {"argument": argument, "name": name, **_kind(values)}
+    named = [{"column": column, **how} for column, how in columns.items()]
+    return {"by": "audit", "options": options, "columns": named}
+
+
+def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of ``audit`` that are no columns, as a record can hold them."""
     options = {name: own for name, own in arguments.items() if name not in _ROWS}
     if not isinstance(options["random_state"], Integral):
         raise ValueError(
@@ -88,12 +138,7 @@ def _asked(arguments: dict[str, Any], found: Audit) -> dict[str, Any]:
         )
     options["about"] = _without_files(options["about"])
     options["unknown"] = unknown_levels(options["unknown"])  # NaN would become None
-    columns: dict[str, dict[str, Any]] = {}  # how to read columns, by their unique names in a file
-    for argument, name, values in _columns(arguments, found):
-        column = name if name not in columns else argument
-        columns[column] = {"argument": argument, "name": name, **_kind(values)}
-    named = [{"column": column, **how} for column, how in columns.items()]
-    return {"by": "audit", "options": options, "columns": named}
+    return options
 
 
 def arguments_of(
@@ -214,9 +259,10 @@ def _digests(blocks: Iterable[Mapping[str, Any]], found: Audit, key: str) -> dic
     for block in blocks:
         named = {f"{argument} {name}": own for argument, name, own in _columns(block, found)}
         columns = {name: _texts(named[name]) for name in sorted(named)}
+        n_rows = block.get(_COUNTS)
         for name, texts in columns.items():
-            counts.setdefault(name, Counter()).update(texts)
-        rows = Counter(map(",".join, zip(*columns.values(), strict=True)))
+            counts.setdefault(name, Counter()).update(_counted(texts, n_rows))
+        rows = _counted(map(",".join, zip(*columns.values(), strict=True)), n_rows)
         whole = {sha256(text.encode()).hexdigest(): n for text, n in rows.items()}
         counts.setdefault("rows", Counter()).update(whole)
     digests = {}
@@ -224,6 +270,16 @@ def _digests(blocks: Iterable[Mapping[str, Any]], found: Audit, key: str) -> dic
         lines = "".join(f"{text} {own[text]}\n" for text in sorted(own))
         digests[name] = hmac.new(bytes.fromhex(key), lines.encode(), "sha256").hexdigest()
     return digests
+
+
+def _counted(texts: Iterable[str], n_rows: Any) -> Counter[str]:
+    """Count texts, each once or as many times as it has rows."""
+    if n_rows is None:
+        return Counter(texts)
+    counts: Counter[str] = Counter()
+    for text, n in zip(texts, n_rows.tolist(), strict=True):
+        counts[text] += n
+    return counts
 
 
 def _texts(values: Any) -> list[str]:

@@ -33,6 +33,9 @@ _AUDIT_EXAMPLES = """\
       --bins age=25,45,65 --out report.html
   python -m skfair audit scores.parquet --target repaid --score score --threshold 0.5 \\
       --sensitive sex
+  python -m skfair audit warehouse.duckdb --table decisions --target repaid \\
+      --prediction approved --sensitive sex,race --out report.html
+  python -m skfair audit "decisions/year=2026/*.parquet" --prediction approved --sensitive sex
   python -m skfair audit decisions.csv --target repaid --prediction approved --before old_model \\
       --sensitive sex --out report.json --fail-if "demographic_parity_difference > 0.1"
   python -m skfair audit applicants.csv --prediction hired --sensitive sex,race --preset ugesp \\
@@ -94,7 +97,13 @@ _FILE: Options = {
     "": {"file": ("CSV (also compressed) or parquet file; people with several rows: --units", {})}
 }
 _AUDIT_OPTIONS: Options = {
-    **_FILE,
+    "": {
+        "file": (
+            "CSV (also compressed) or parquet file, folder of parquet files or their name with *, "
+            "or database (DuckDB, SQLite, postgres://); people with several rows: --units",
+            {},
+        ),
+    },
     "columns": {
         "--target": ("true labels or numbers", {}),
         "--prediction": ("predicted labels or numbers", {}),
@@ -106,6 +115,12 @@ _AUDIT_OPTIONS: Options = {
         "--units": ("which rows belong together; without it each is another person", {}),
     },
     "reading": {
+        "--table": ("table of the database, if it has several", {}),
+        "--query": (
+            "rows of the database, or of the files under the name data: "
+            '"select * from data where year = 2026"',
+            {},
+        ),
         "--pos-label": ("the positive class; not needed for 0 and 1, -1 and 1", _LABEL),
         "--pos-label-true": ("that of --target, if it has labels of its own", _LABEL),
         "--threshold": ("scores above it are positive decisions", _NUMBER),

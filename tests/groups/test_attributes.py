@@ -11,9 +11,10 @@ from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifi
 from skfair.cluster import FairAssignment
 from skfair.groups.encoding import encode_groups
 from skfair.preprocessing import Reweighing
-from skfair.report import audit
 from tests.families import by_families
 from tests.seeds import generator
+
+audit = pytest.importorskip("skfair.report").audit
 
 ASKED = "stand for missing values?"
 NAMES = ["nan", "NaN", "", " ", "None", "unknown", "Unknown", "NaT", "<NA>", "null", "-999", "-1"]

@@ -19,12 +19,6 @@ from skfair.classification import ConstrainedERMClassifier
 from skfair.groups.cohort import Cohort
 from skfair.groups.estimates import Estimate
 from skfair.groups.measured_rows import MeasuredRows
-from skfair.inspection import (
-    CCDFCurveDisplay,
-    GroupCalibrationDisplay,
-    GroupRatesDisplay,
-    GroupScoreDisplay,
-)
 from skfair.metrics import (
     demographic_parity_difference,
     disparity_test,
@@ -35,9 +29,15 @@ from skfair.metrics import (
     noise_floor,
     outcome_bounds,
 )
-from skfair.monitoring import DisparityMonitor
-from skfair.report import audit
 from tests.seeds import generator
+
+inspection = pytest.importorskip("skfair.inspection")
+CCDFCurveDisplay = inspection.CCDFCurveDisplay
+GroupCalibrationDisplay = inspection.GroupCalibrationDisplay
+GroupRatesDisplay = inspection.GroupRatesDisplay
+GroupScoreDisplay = inspection.GroupScoreDisplay
+DisparityMonitor = pytest.importorskip("skfair.monitoring").DisparityMonitor
+audit = pytest.importorskip("skfair.report").audit
 
 N = 600
 

@@ -18,9 +18,10 @@ from skfair.metrics import (
 )
 from skfair.metrics.labels import CRITERIA, LABEL_METRICS
 from skfair.metrics.own_metrics import rate_of_metric
-from skfair.monitoring import DisparityMonitor
-from skfair.report import audit
 from tests.seeds import generator
+
+DisparityMonitor = pytest.importorskip("skfair.monitoring").DisparityMonitor
+audit = pytest.importorskip("skfair.report").audit
 
 F_SCORES = [f1_score, *(partial(fbeta_score, beta=beta) for beta in (0.5, 1 / 3, 2, 7.25))]
 TABLES = np.vstack([np.eye(4), generator().integers(0, 3, (400, 4))]).reshape(-1, 2, 2)

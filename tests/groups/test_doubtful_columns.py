@@ -16,8 +16,9 @@ from skfair.metrics import (
     partial_demographic_parity_gap,
     sample_size,
 )
-from skfair.report import audit
 from tests.seeds import generator
+
+audit = pytest.importorskip("skfair.report").audit
 
 N = 600
 

@@ -12,10 +12,11 @@ import skfair.metrics
 from skfair.metrics import fairness_report, group_report
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.metrics.reports import Report
-from skfair.report import audit
 from tests import naive
 from tests.metrics.test_labels import random_case
 from tests.seeds import generator
+
+audit = pytest.importorskip("skfair.report").audit
 
 NUMBER = re.compile(r"\d+\.\d+")
 

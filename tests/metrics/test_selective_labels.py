@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from skfair import metrics
-from skfair.monitoring import DisparityMonitor
 from tests.seeds import generator
+
+DisparityMonitor = pytest.importorskip("skfair.monitoring").DisparityMonitor
 
 KNOWN = "outcomes are known of the accepted only"
 BY_OUTCOME = "equal_opportunity", "equalized_odds", "false_positive_parity"

@@ -12,10 +12,11 @@ from sklearn.metrics import f1_score
 from skfair import metrics
 from skfair.__main__ import main
 from skfair.exceptions import LooseLimitWarning
-from skfair.monitoring import DisparityMonitor
 from skfair.report import audit as audited
 from skfair.report import find_subgroups
 from tests.seeds import generator
+
+DisparityMonitor = pytest.importorskip("skfair.monitoring").DisparityMonitor
 
 audit = partial(audited, n_simulations=60)
 ANSWERS = np.array(["No", "Yes", "unclear"])

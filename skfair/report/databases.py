@@ -1,0 +1,195 @@
+"""Tables in databases and folders, which the commands audit where they are.
+
+DuckDB opens a database of its own, one of SQLite or PostgreSQL, or files of parquet, and a cohort
+counts the rows there (:meth:`skfair.Cohort.from_table`). :func:`audit_database` does for these what
+``audit_file`` in :mod:`skfair.report.command_audit` does for one file. Groups are texts, names of
+bins or the name of rows without a value, as they are there.
+"""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from skfair.groups.cohort import Cohort, with_columns
+from skfair.report.files import TableFile
+from skfair.utils.text import did_you_mean, listed
+
+_POSTGRES = ("postgres://", "postgresql://")
+# The first bytes of files, and the place of those of DuckDB
+_SQLITE, _DUCKDB, _PLACE = b"SQLite format 3", b"DUCK", 8
+# A table made of files has this name in a query.
+_OF_FILES = "data"
+
+
+def is_database(path: str, table: str | None, query: str | None) -> bool:
+    """Whether a table is read by DuckDB: one in a database or in several files, or a query."""
+    several = "*" in path or Path(path).is_dir()
+    return bool(table or query) or path.startswith(_POSTGRES) or several or bool(_kind(path))
+
+
+def open_table(path: str, table: str | None, query: str | None) -> Any:
+    """Return a table or a query as a relation of DuckDB; nothing is read yet."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise ImportError(
+            f"{path} is read by DuckDB, which is not installed: pip install duckdb."
+        ) from error
+    if table is not None and query is not None:
+        raise ValueError("--table and --query are two ways to say which rows. Pass one.")
+    kind = "postgres" if path.startswith(_POSTGRES) else _kind(path)
+    if not kind and not _exists(path):
+        raise ValueError(f"There is no file {path!r}. Check the path.")
+    try:
+        connection = duckdb.connect(path, read_only=True) if kind == "duckdb" else duckdb.connect()
+        connection.execute("set enable_progress_bar = false")
+        if kind in ("sqlite", "postgres"):
+            connection.execute(f"install {kind}; load {kind}")
+            connection.execute(f"attach {_quoted(path)} as source (type {kind}, read_only)")
+            connection.execute("use source")
+        elif not kind:
+            connection.execute(f"create view {_OF_FILES} as select * from {_reader(path)}")
+        if query is not None:
+            return connection.sql(query)
+        return connection.table(_named(connection, table))
+    except duckdb.Error as error:
+        raise ValueError(f"DuckDB does not read {path}: {error}") from error
+
+
+def cohort_of_table(table: TableFile, relation: Any, pos_label: Any = None) -> tuple[Cohort, int]:
+    """Count a relation by the columns of a file, and return how many rows were dropped first."""
+    import narwhals as nw
+
+    frame: Any = nw.from_native(relation)
+    judged = dict(table.judged.named().items())
+    columns = judged | {"sensitive_features": table.groups}
+    columns |= {"control_features": table.within} if table.within else {}
+    known = frame.collect_schema().names()
+    unknown = [name for name in table.used if name not in known]
+    if unknown:
+        raise ValueError(
+            f"The table has no column {listed(unknown)}. Its columns are {listed(known)}."
+            f"{did_you_mean(unknown[0], known)}"
+        )
+    n_dropped = 0
+    if table.needed:
+        lacks = reduce(or_, (nw.col(name).is_null() for name in table.needed))
+        lacking = frame.select(lacks.cast(nw.Int64).sum().alias("n")).collect().to_pandas()
+        n_dropped = int(lacking["n"].fillna(0).iloc[0])
+        frame = frame.filter(~lacks)
+    frame = frame.with_columns(**{name: _groups(table, name) for name in table.attributes})
+    people = Cohort.from_table(frame, **columns, pos_label=pos_label)
+    order = {name: list(table.levels(name)) for name in table.bins}
+    changed: dict[str, Any] = {}
+    for argument in ("sensitive_features", "control_features"):
+        own = getattr(people, argument)
+        for name in () if own is None else set(own.columns) & set(order):
+            levels = order[name] + ([] if table.missing is None else [table.missing])
+            binned = pd.Categorical(own[name], levels).remove_unused_categories()
+            own = own.assign(**{name: binned})
+        changed[argument] = own
+    return with_columns(people, **changed), n_dropped
+
+
+def _groups(table: TableFile, name: str) -> Any:
+    """Return the group of each row by one attribute, as an expression of narwhals."""
+    import narwhals as nw
+
+    column = nw.col(name)
+    if name not in table.bins:
+        text = column.cast(nw.String).str.strip_chars()
+        return text if table.missing is None else text.fill_null(table.missing)
+    first, *others = table.levels(name)
+    group: Any = nw.lit(first)
+    for edge, level in zip(table.bins[name], others, strict=True):
+        own = column.cast(nw.Datetime) if isinstance(edge, datetime) else column.cast(nw.Float64)
+        group = nw.when(own >= edge).then(nw.lit(level)).otherwise(group)
+    missing = nw.lit(None, dtype=nw.String) if table.missing is None else nw.lit(table.missing)
+    return nw.when(column.is_null()).then(missing).otherwise(group)
+
+
+def refuse_texts(arguments: argparse.Namespace) -> None:
+    """Raise for options about how texts in files are read."""
+    given = [
+        option
+        for option, is_given in (
+            ("--decimal", arguments.decimal is not None),
+            ("--encoding", arguments.encoding != "utf-8"),
+            ("--date-format", arguments.date_format is not None),
+        )
+        if is_given
+    ]
+    if given:
+        raise ValueError(
+            f"{listed(given)} says how texts in a file are read, but a database has types. Write "
+            'it in the query: --query "select cast(age as int) as age, ... from decisions".'
+        )
+
+
+def facts_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return what is said about the rows in the head of a report."""
+    name = "database" if arguments.file.startswith(_POSTGRES) else Path(arguments.file).name
+    facts = {"database": name, "table": arguments.table or "", "query": arguments.query or ""}
+    return {fact: text for fact, text in facts.items() if text}
+
+
+def _kind(path: str) -> str:
+    """Return "duckdb" or "sqlite" if a file is one of these, by its first bytes; else ""."""
+    if not Path(path).is_file():
+        return ""
+    with Path(path).open("rb") as file:
+        start = file.read(_PLACE + 8)
+    if start[_PLACE:].startswith(_DUCKDB):
+        return "duckdb"
+    return "sqlite" if start.startswith(_SQLITE) else ""
+
+
+def _exists(path: str) -> bool:
+    return Path(path).exists() or ("*" in path and any(_matching(path)))
+
+
+def _matching(path: str) -> Any:
+    """Yield the files that a path with * in it names."""
+    whole = Path(path)
+    parts = whole.parts
+    fixed = next(i for i, part in enumerate(parts) if "*" in part)
+    return Path(*parts[:fixed] or ["."]).glob(str(Path(*parts[fixed:])))
+
+
+def _reader(path: str) -> str:
+    """Return what DuckDB reads files with: all files of a folder, or those that are named."""
+    if Path(path).is_dir():
+        path = f"{path}/**/*.parquet"
+    reader = "read_csv" if path.lower().endswith((".csv", ".csv.gz", ".tsv")) else "read_parquet"
+    options = "" if reader == "read_csv" else ", hive_partitioning = true"
+    return f"{reader}({_quoted(path)}, union_by_name = true{options})"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _named(connection: Any, table: str | None) -> str:
+    """Return the name of the table; without one there must be only one table."""
+    known = [row[0] for row in connection.execute("show tables").fetchall()]
+    if table is not None:
+        if table not in known and "." not in table:
+            raise ValueError(
+                f"There is no table {table!r}.{did_you_mean(table, known)} There are "
+                f"{listed(known)}."
+            )
+        return table
+    if len(known) != 1:
+        raise ValueError(
+            f"The database has the tables {listed(known)}. Name one: --table {known[0]}."
+            if known
+            else "The database has no tables."
+        )
+    return str(known[0])
