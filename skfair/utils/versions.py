@@ -17,11 +17,13 @@ _PACKAGES = (
     "scikit-learn",
     "numba",
     "pandas",
+    "narwhals",
     "joblib",
     "threadpoolctl",
     "matplotlib",
     "rich",
     "pyarrow",
+    "duckdb",
 )
 
 

@@ -201,3 +201,17 @@ def test_an_array_that_could_be_a_dask_collection_and_is_none_is_an_array():
     expected = model.fit(X, y, sensitive_features=sex).coef_
     found = model.fit(Labelled(X), Labelled(y), sensitive_features=Labelled(sex)).coef_
     assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("library", ["polars", "duckdb"])
+def test_lazy_tables_are_refused_where_rows_are_read(library):
+    rows = pd.DataFrame({"sex": ["f", "m"] * 20, "y": [0, 1, 1, 0] * 10})
+    if library == "polars":
+        lazy = pytest.importorskip("polars").from_pandas(rows).lazy()
+    else:
+        duckdb = pytest.importorskip("duckdb")
+        lazy = duckdb.from_df(rows)
+    with pytest.raises(TypeError, match=rf"is a {library} \w+, which has no rows yet.*data=table"):
+        demographic_parity_difference(None, rows["y"], sensitive_features=lazy)
+    found = demographic_parity_difference(data=lazy, y_pred="y", sensitive_features="sex")
+    assert found == demographic_parity_difference(None, rows["y"], sensitive_features=rows["sex"])
