@@ -21,10 +21,11 @@ WORKERS ?= 2
 # What a benchmark needs to know: no threads, so that CPU seconds of competitors compare.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test test-all test-seeds test-tenth coverage test-bounds test-nojit test-processors fuzz lint doc doc-look bench bench-check release clean
+.PHONY: help demo test test-all engines test-seeds test-tenth coverage test-bounds test-nojit test-processors fuzz lint doc doc-look bench bench-check release clean
 help:
 	@echo "make demo    audit a model and limit its disparity: audit.html and demo.png"
 	@echo "make test    install the test extra and run the tests and doctests; make test-all, the slow ones too"
+	@echo "make engines    the tests of tables in Spark, which is installed, and Java where it is missing"
 	@echo "make coverage   the same, and at least 95 % of the lines and branches must be run"
 	@echo "make lint    style, types, layers, docstrings, spelling and words"
 	@echo "make doc     build the site into doc/_build/html; make doc-look opens every page in Chromium"
@@ -62,6 +63,11 @@ test: $(VENV)/.stamp-test
 
 test-all: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+engines: $(VENV)/.stamp-test
+	command -v java || apt-get install --yes --quiet default-jre-headless
+	$(BIN)/python -m pip install $(PIP) pyspark
+	$(BIN)/python -m pytest tests/groups/test_engine_tables.py -k spark
 
 # The same with other random numbers: SEEDS=20 for twenty seeds.
 test-seeds: $(VENV)/.stamp-test

@@ -46,6 +46,7 @@ def write_rows(folder: Path, n: int) -> Path:
     parts = Path(f"{path}.part")
     parts.unlink(missing_ok=True)
     with duckdb.connect(str(parts)) as connection:
+        connection.execute("set enable_progress_bar = false")
         for name, n_levels in ATTRIBUTES.items():
             levels = ", ".join(f"'{name} {i}'" for i in range(n_levels))
             connection.execute(f"create type {name}_level as enum ({levels})")
@@ -75,9 +76,10 @@ def audited(path: str, which: str, more: dict[str, Any] | None = None) -> dict[s
     from skfair.report import audit
 
     with duckdb.connect(path, read_only=True) as connection:
+        connection.execute("set enable_progress_bar = false")
         names = {"y_true": "repaid", "y_pred": "approved", **AUDITS[which], **(more or {})}
         few = connection.sql("select * from decisions limit 1000")
-        audit(Cohort.from_table(few, **names), threshold=None)  # loads what is imported late
+        audit(Cohort.from_table(few, **names))  # loads what is imported late
         start = time.perf_counter()
         people = Cohort.from_table(connection.table("decisions"), **names)
         read = time.perf_counter() - start
@@ -99,6 +101,7 @@ def grouped(path: str, which: str) -> dict[str, float]:
     own = AUDITS[which]
     names = [*own["sensitive_features"], *own.get("control_features", []), "repaid", "approved"]
     with duckdb.connect(path, read_only=True) as connection:
+        connection.execute("set enable_progress_bar = false")
         connection.sql("select count(*) from (select * from decisions limit 1000)").fetchall()
         start = time.perf_counter()
         by = ", ".join(names)
@@ -167,8 +170,99 @@ def main(*, quick: bool = False) -> dict[str, Any]:
             results["others"][name] = in_new_process(audited, path=path, which=which, more=more)
             results["others"][name]["n"] = float(n)
             print(f"   {name}: {results['others'][name]['seconds']:.2f} s", flush=True)
+        if not lacks("pyspark"):
+            results["others"]["Spark, two attributes"] = in_new_process(
+                sparked, place=str(folder), n=n
+            )
         for peer in ("fairlearn", "aif360"):
             for n in () if lacks(peer) else held_sizes:
                 path = str(write_rows(folder, n))
                 results["peers"][f"{peer} {n}"] = in_new_process(held, path=path, peer=peer)
     return results
+
+
+def sparked(place: str, n: int) -> dict[str, float]:
+    """Audit parquet files of the same rows in Spark on this machine."""
+    import duckdb
+    from pyspark.sql import SparkSession
+
+    from skfair import Cohort
+    from skfair.report import audit
+
+    files = Path(place) / f"decisions-{n}.parquet"
+    if not files.exists():
+        with duckdb.connect(str(write_rows(Path(place), n)), read_only=True) as connection:
+            connection.execute(
+                "copy (select sex::text as sex, race::text as race, repaid, approved "
+                f"from decisions) to '{files}' (format parquet)"
+            )
+    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    made = SparkSession.builder.master("local[2]")
+    for name, value in settings.items():
+        made = made.config(name, value)
+    table = made.getOrCreate().read.parquet(str(files))
+    names = {"y_true": "repaid", "y_pred": "approved", **AUDITS["two attributes"]}
+    Cohort.from_table(table.limit(1000), **names)  # starts the workers
+    start = time.perf_counter()
+    audit(Cohort.from_table(table, **names)).to_html()
+    return {"seconds": time.perf_counter() - start, "n": float(n)}
+
+
+def tables(results: dict[str, Any]) -> dict[str, Table]:
+    """Return the tables."""
+    if "skipped" in results:
+        return {}
+    growth = []
+    for which in AUDITS:
+        for n in results["sizes"]:
+            own = results["audits"][f"{which} {n}"]
+            growth.append(
+                [
+                    which,
+                    f"{n:,}",
+                    f"{own['kinds']:.0f}",
+                    own["seconds"],
+                    own["bare"],
+                    own["read"] / own["bare"],
+                    own["gib"],
+                ]
+            )
+    others = [
+        [name, f"{own['n']:,.0f}", own["seconds"], own.get("gib", "-")]
+        for name, own in results["others"].items()
+    ]
+    peers = [
+        [*name.rsplit(" ", 1), own["seconds"], own["gib"]] for name, own in results["peers"].items()
+    ]
+    return {
+        "growth": Table(
+            "Audits of tables in DuckDB, with the page",
+            [
+                "audit",
+                "rows",
+                "rows that travel",
+                "seconds",
+                "GROUP BY alone",
+                "counting / GROUP BY",
+                "GiB",
+            ],
+            growth,
+        ),
+        "others": Table("Other columns and engines", ["what", "rows", "seconds", "GiB"], others),
+        "peers": Table("Rivals hold all rows", ["rival", "rows", "seconds", "GiB"], peers),
+    }
+
+
+def numbers(results: dict[str, Any]) -> dict[str, float]:
+    """Return the numbers that pages quote."""
+    largest = results["sizes"][-1]
+    two, five = (results["audits"][f"{which} {largest}"] for which in AUDITS)
+    ratios = [own["read"] / own["bare"] for own in (two, five)]
+    return {
+        "millions": largest / 1e6,
+        "two": two["seconds"],
+        "five": five["seconds"],
+        "kinds": five["kinds"],
+        "gib": max(two["gib"], five["gib"]),
+        "ratio": max(ratios),
+    }

@@ -7,7 +7,8 @@ all. A *kind* is a combination of labels, groups and strata. What is fetched dep
 - labels only: for each kind the number of its rows, and the sums of their weights and of the
   squares. Rates, differences, tests and audits depend on nothing else.
 - scores: the same for each kind and score, if there are at most MOST_KINDS scores. Otherwise scores
-  are put into bins as those of Dask collections are (``weighted_rows.py``), by a :class:`Scale`.
+  are put into bins as those of Dask collections are (``weighted_rows.py``), by a
+  :class:`~skfair.groups.score_scale.Scale`.
 - units: units with equal rows are counted together, see :meth:`EngineTable._by_unit`.
 - predictions or outcomes that are numbers which hardly repeat: the groups only. Audits then ask for
   :meth:`EngineTable.sums` of what they measure.
@@ -26,6 +27,7 @@ from skfair.groups.levels import number_tuples
 from skfair.groups.outcomes import explaining_missing
 from skfair.groups.row_units import RowUnits
 from skfair.groups.score_bins import N_BINS, Bins
+from skfair.groups.score_scale import PIECES, Scale
 from skfair.utils.factorize import factorize
 from skfair.utils.text import did_you_mean, listed, plural
 
@@ -40,9 +42,9 @@ MOST_KINDS = 1 << 16
 MOST_ROWS = 1 << 22
 # Rows that are looked at to see whether columns have more than MOST_KINDS values
 _PROBED = 2 * MOST_KINDS
-# About how many pieces a scale has, and in how many passes at most they are found. It is good
-# enough if no bin of several scores has more than _MOST_SHARES times its share.
-_PIECES, _PASSES, _MOST_SHARES = 64, 4, 8
+# A scale is found in _PASSES at most. It is good enough if no bin of several scores has more than
+# _MOST_SHARES times its share.
+_PASSES, _MOST_SHARES = 4, 8
 # Names of the columns of sums, which no column of a user has
 _N, _WEIGHT, _SQUARES, _LEAST, _MISSING, _SCORE, _BIN, _LOW, _HIGH, _CELLS = (
     f"__skfair_{name}"
@@ -88,52 +90,6 @@ class Kinds(NamedTuple):
         sizes, of_cells = np.bincount(groups, self.counts), np.bincount(codes, self.counts)
         has_several = (self.bins.low < self.bins.high)[cells[:, 1]]
         return float((has_several * of_cells / sizes[cells[:, 0]]).max(initial=0.0))
-
-
-class Scale(NamedTuple):
-    """A growing function of the scores with values from 0 to 1, made of straight pieces."""
-
-    scores: FloatArray  # ascending
-    places: FloatArray  # the value at each of these
-
-    def expression(self, score: Any, first: int = 0, last: int | None = None) -> Any:
-        """Return the function as an expression of narwhals."""
-        import narwhals as nw
-
-        last = len(self.scores) - 1 if last is None else last
-        if last - first < 2:
-            start, end = self.scores[[first, last]].tolist()
-            low, high = self.places[[first, last]].tolist()
-            slope = (high - low) / (end - start) if end > start else 0.0
-            return (score - start) * slope + low
-        middle = (first + last) // 2
-        below, above = self.expression(score, first, middle), self.expression(score, middle, last)
-        is_below = score <= float(self.scores[middle])
-        return nw.when(is_below).then(below).otherwise(above)
-
-    @classmethod
-    def of_shares(cls, low: FloatArray, high: FloatArray, shares: FloatArray) -> Scale:
-        """Return the scale of bins, which are ascending and disjoint; shares add up to 1.
-
-        Neighbouring bins become one piece until it has the share 1 / _PIECES. A bin with more is a
-        piece of its own, however narrow it is. Places between the pieces are left free, so that a
-        score of many rows at the end of a piece is in another bin than the next score.
-        """
-        pieces, share = [[low[0], high[0]]], shares[0]
-        places = [0.0]
-        for start, end, own in zip(low[1:], high[1:], shares[1:], strict=True):
-            if share + own > 1 / _PIECES:
-                places.append(places[-1] + share)
-                pieces.append([start, end])
-                share = 0.0
-            pieces[-1][1], share = end, share + own
-        places.append(1.0)
-        scores, values = [], []
-        for (start, end), at, until in zip(pieces, places, places[1:], strict=False):
-            free = (until - at) / 10
-            scores += [start, end] if end > start else [start]
-            values += [at + free, until - free] if end > start else [(at + until) / 2]
-        return cls(np.array(scores), np.array(values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,9 +408,9 @@ class EngineTable:
         import narwhals as nw
 
         ends = of_all[[_LOW, _HIGH]].to_numpy(np.float64)[0]
-        knots = np.unique([*ends, *np.quantile(first, np.linspace(0, 1, _PIECES + 1))])
+        knots = np.unique([*ends, *np.quantile(first, np.linspace(0, 1, PIECES + 1))])
         scale = Scale(knots, np.linspace(0, 1, knots.size))
-        n_coarse = int(np.clip(MOST_ROWS // 4 // n_kinds, 2 * _PIECES, min(N_BINS, 1 << 12)))
+        n_coarse = int(np.clip(MOST_ROWS // 4 // n_kinds, 2 * PIECES, min(N_BINS, 1 << 12)))
         for _ in range(_PASSES):
             place = (scale.expression(nw.col(_SCORE)) * n_coarse - 0.5).round(0)
             coarse = frame.with_columns(

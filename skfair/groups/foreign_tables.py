@@ -23,7 +23,7 @@ def refuse_lazy_frame(table: object, argument: str) -> None:
             "it fits."
         )
     frame = _frame_of(table)
-    if frame is not None and hasattr(frame, "collect") and not is_lazy(frame.to_native()):
+    if frame is not None and hasattr(frame, "collect"):
         native = type(frame.to_native())
         library, name = native.__module__.partition(".")[0].lstrip("_"), native.__name__
         raise TypeError(
@@ -44,8 +44,8 @@ def native_table(values: Any) -> Any:
 
 
 def _frame_of(values: Any) -> Any:
-    """Return a frame or Series as narwhals wraps it; None for what needs or knows no wrapper."""
-    if type(values).__module__.partition(".")[0] in _PLAIN:
+    """Return a frame or Series as narwhals wraps it, and None for anything else, such as Dask."""
+    if type(values).__module__.partition(".")[0] in _PLAIN or is_lazy(values):
         return None
     import narwhals as nw
 

@@ -536,6 +536,10 @@ def audit(
 
     Notes
     -----
+    A :class:`skfair.Cohort` takes the place of all columns. With ``data=``, a table of any library,
+    columns are named, ``audit(data=table, y_pred="approved", sensitive_features=["sex"])``, and a
+    lazy table is counted by its engine (:doc:`/how_to/warehouse`).
+
     Each measure costs O(n) for n rows, and Dask collections are read in two passes over their
     blocks. Each interval holds for one number, so with many groups some intervals do not contain
     the true value. P-values are corrected for all groups, attributes, metrics and subgroups: if

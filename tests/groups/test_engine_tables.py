@@ -316,31 +316,51 @@ def test_numbers_are_refused_where_labels_are_counted(engine, monkeypatch):
         audit(people, task="binary")
 
 
-SCORE_METRICS = [
-    metrics.group_auc_gap,
-    metrics.mean_score_difference,
-    metrics.wasserstein_gap,
-    metrics.loss_parity_difference,
-]
+def of_scores():
+    """Yield every public metric of one score for each row, and the options that it needs."""
+    needed = {
+        "interval_gap": {"interval": (0.2, 0.6)},
+        "fixed_interval_gap": {"interval": (0.2, 0.6)},
+        "wasserstein_barycenter_gap": {},
+    }
+    for name in metrics.__all__:
+        metric = getattr(metrics, name)
+        known = getattr(inspect.unwrap(metric), "__code__", None)
+        names = inspect.signature(metric).parameters if known is not None else {}
+        if {"y_score", "sensitive_features"} <= {*names} and "metric" not in names:
+            yield name, metric, needed.get(name, {})
 
 
 @each_lazy
-@pytest.mark.parametrize("facts", ["scores", "scores and weights"])
+@pytest.mark.parametrize("facts", ["plain", "weights", "strata"])
 def test_every_metric_of_scores_is_that_of_the_rows(engine, facts):
-    found, expected = both(engine, facts)
-    for metric in SCORE_METRICS:
-        names = inspect.signature(metric).parameters
-        if metric is metrics.group_auc_gap and facts == "scores":
-            continue  # it knows no strata
-        if "control_features" not in names and facts == "scores":
+    """Some need single rows, and say so."""
+    pair = both(engine, facts, y_score="score")
+    compared = []
+    for name, metric, options in of_scores():
+        try:
+            expected = metric(pair[1], **options)
+        except (TypeError, ValueError):  # it knows no strata, or needs more
             continue
-        assert metric(found) == pytest.approx(metric(expected), abs=1e-12)
-    for threshold in (0.01, 0.25, 0.5004, 0.97):
-        pages = [
-            audit(undecided(one), threshold=threshold, n_simulations=20)
-            for one in (found, expected)
-        ]
-        pd.testing.assert_frame_equal(pages[0].rates, pages[1].rates, rtol=1e-9)
+        if isinstance(expected, float):
+            try:
+                found = metric(pair[0], **options)
+            except TypeError as error:
+                assert "ingle rows" in str(error), name  # noqa: PT017
+                continue
+            assert found == pytest.approx(expected, abs=1e-12), name
+            compared.append(name)
+    assert {"mean_score_difference", "wasserstein_gap"} <= {*compared}
+    assert len(compared) > 4, compared
+
+
+@each_lazy
+def test_decisions_at_a_threshold_are_those_of_the_rows(engine):
+    for facts in ("scores", "scores and weights"):
+        pair = both(engine, facts)
+        for threshold in (0.01, 0.25, 0.5004, 0.97):
+            pages = [audit(undecided(one), threshold=threshold, n_simulations=20) for one in pair]
+            pd.testing.assert_frame_equal(pages[0].rates, pages[1].rates, rtol=1e-9)
 
 
 def undecided(people):
@@ -568,3 +588,17 @@ def test_what_narwhals_does_not_know_is_refused():
     with pytest.raises(TypeError, match="frame that narwhals knows"):
         Cohort.from_table([[1, 2]], y_pred="a", sensitive_features="b")
     assert "table" in inspect.signature(Cohort.from_table).parameters
+
+
+def test_columns_of_dask_are_read_in_their_blocks():
+    frames = pytest.importorskip("dask.dataframe")
+    table = decisions()
+    lazy = frames.from_pandas(table, npartitions=3)
+    found = metrics.equalized_odds_difference(data=lazy, **NAMES)
+    assert found == pytest.approx(metrics.equalized_odds_difference(data=table, **NAMES))
+    people = Cohort.from_table(lazy, y_score="score", sensitive_features="sex")
+    assert "Dask collections" in repr(people)
+    with pytest.raises(TypeError, match="where= is for other tables"):
+        Cohort.from_table(lazy, **NAMES, where={"region": "north"})
+    with pytest.raises(ValueError, match="y_pred='aproved' is no column"):
+        Cohort.from_table(lazy, **NAMES | {"y_pred": "aproved"})
