@@ -522,10 +522,12 @@ def read_features(estimator: SensitiveFeaturesMixin, X: MatrixLike, **check_para
     estimator around another model takes a table with more columns, or in another order, if that
     model does.
     """
+    if check_params.get("skip_check_array"):
+        if _is_plain(estimator, X):
+            return X
+        X = _columns_by_name(estimator, native_table(X))
     refuse_lazy(estimator, X)
     X = native_table(X)
-    if check_params.get("skip_check_array"):
-        X = _columns_by_name(estimator, X)
     with config_context(array_api_dispatch=False):
         if estimator._model_positions is None:
             rows = validate_data(estimator, X, reset=False, **check_params)
@@ -535,6 +537,16 @@ def read_features(estimator: SensitiveFeaturesMixin, X: MatrixLike, **check_para
             X = keep_columns(X, estimator._model_positions)
         rows = _check_rows(estimator, X, None, False, check_params)[0]
         return _with_names(estimator, rows, check_params)
+
+
+def _is_plain(estimator: SensitiveFeaturesMixin, X: Any) -> bool:
+    """Whether X is an array with the columns of a fit without names, for another model to check.
+
+    For one row, ``validate_data`` takes as long as some models.
+    """
+    has_names = hasattr(estimator, "feature_names_in_") or estimator._model_positions is not None
+    is_array = type(X) is np.ndarray and X.ndim == 2 and len(X) > 0
+    return is_array and not has_names and X.shape[1] == estimator.n_features_in_
 
 
 def _with_names(estimator: SensitiveFeaturesMixin, rows: Any, check_params: dict[str, Any]) -> Any:

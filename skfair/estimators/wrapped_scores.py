@@ -76,6 +76,8 @@ RESPONSES = {
 
 def as_rows(X: MatrixLike) -> Any:
     """Return frames, sparse matrices, texts and dicts unchanged, anything else as an array."""
+    if type(X) is np.ndarray and X.ndim == 2 and X.size and X.dtype.kind in "fiub":
+        return X
     X = native_table(X)
     if hasattr(X, "columns") or sparse.issparse(X):
         return X
