@@ -150,19 +150,21 @@ class EngineTable:
                 "Units with scores are read in memory, because units hardly have the same scores. "
                 "Pass the rows, as in Cohort(...), or decisions in place of scores."
             )
-        if self._have_numbers():
+        # Labels of more kinds are numbers, also if the first rows do not show it.
+        found = None if self._have_numbers() else self._fetched(self.names)
+        if found is None or (len(found) > MOST_KINDS and self._are_numeric()):
             if self.y_score is not None or self.units is not None:
                 raise TypeError(
                     f"{listed([*self.labels.values()])} are numbers that hardly repeat, which are "
                     "audited in an engine without scores and units. Leave them out, or pass the "
                     "rows, as in Cohort(...)."
                 )
-            found = self._fetched(self.cells)
+            found = self._few_kinds(self._fetched(self.cells), self.cells)
             counts, weights, squares = self._sums(found)
             numbers = {name: np.full(len(found), np.nan) for name in self.labels.values()}
             kinds = Kinds(counts, squares, self, are_numbers=True)
             return found.assign(**numbers), None, weights, None, kinds
-        found = self._fetched(self.names)
+        found = self._few_kinds(found, self.names)
         counts, weights, squares = self._sums(found)
         self._check_labels(found, counts)
         if self.y_score is not None:
@@ -258,11 +260,15 @@ class EngineTable:
             name: int(_collected(first.select(name).unique().select(_length()))[_N].iloc[0])
             for name in self.names
         }
-        schema, labels = self.frame.collect_schema(), set(self.labels.values())
         largest = max(sizes, key=lambda name: sizes[name])
-        if largest not in labels or not all(schema[name].is_numeric() for name in labels):
+        if largest not in self.labels.values() or not self._are_numeric():
             raise ValueError(self._too_many(self.names, f"{largest!r}"))
         return True
+
+    def _are_numeric(self) -> bool:
+        """Whether the labels have the type of numbers."""
+        schema = self.frame.collect_schema()
+        return all(schema[name].is_numeric() for name in self.labels.values())
 
     def _too_many(self, names: list[str], which: str = "one of them") -> str:
         return (
@@ -293,7 +299,10 @@ class EngineTable:
             sums += [nw.col(own).sum() for own in (_WEIGHT, _SQUARES, _MISSING)]
             sums += [nw.col(_LEAST).min()]
         counted = frame.group_by(*keys).agg(*sums).sort(*keys, nulls_last=True)
-        found = _collected(counted.head(MOST_KINDS + 1))
+        return _collected(counted.head(MOST_KINDS + 1))
+
+    def _few_kinds(self, found: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+        """Return kinds; raise if there are too many or none."""
         if len(found) > MOST_KINDS:
             raise ValueError(self._too_many([*keys]))
         if not len(found):
