@@ -22,6 +22,7 @@ from skfair.groups.cohort_rows import outcome_table
 from skfair.groups.compared_groups import Reference
 from skfair.groups.declared_rates import RATES, is_f_score
 from skfair.groups.encoding import encode_groups
+from skfair.groups.engine_reading import read_table
 from skfair.groups.engine_tables import (
     EngineTable,
     Kinds,
@@ -325,15 +326,16 @@ class Cohort:
     def _counted(
         cls, table: EngineTable, pos_label: ClassLabel, ends: Sequence[float] = ()
     ) -> Self:
-        """Return the cohort of a table in an engine, see :meth:`EngineTable.read`."""
-        found, y_score, weights, units, kinds = table.read(ends)
-        people = cls.__new__(cls)
+        """Return the cohort of a table in an engine, see :func:`read_table`."""
+        found, people = read_table(table, ends), cls.__new__(cls)
         given = {
-            argument: found[own] if argument.endswith("_features") else found[own[0]]
+            argument: found.columns[own]
+            if argument.endswith("_features")
+            else found.columns[own[0]]
             for argument, own in table.columns.items()
         }
-        beside = {"y_score": y_score, "sample_weight": weights, "units": units}
-        people._set(given | beside | {"pos_label": pos_label, "_kinds": kinds})
+        beside = {"y_score": found.scores, "sample_weight": found.weights, "units": found.units}
+        people._set(given | beside | {"pos_label": pos_label, "_kinds": found.kinds})
         return people
 
     def _read_again(self, ends: Sequence[float] = ()) -> Cohort:

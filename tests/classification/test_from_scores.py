@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from skfair import Cohort
 from skfair.classification import FairDecisionClassifier
-from skfair.groups import engine_tables
+from skfair.groups import engine_scores, engine_tables
 from skfair.metrics import demographic_parity_difference, equalized_odds_difference
 from tests.seeds import generator
 
@@ -66,7 +66,7 @@ def test_thresholds_of_a_table_are_those_of_the_rows(engine, constraint, weight)
 
 
 def test_bins_of_scores_keep_the_limit_to_their_resolution(monkeypatch):
-    monkeypatch.setattr(engine_tables, "N_BINS", 400)
+    monkeypatch.setattr(engine_scores, "N_BINS", 400)
     monkeypatch.setattr(engine_tables, "MOST_KINDS", 2000)
     table = scored(12)
     people = Cohort.from_table(in_duckdb(table), **NAMES, pos_label="yes")

@@ -13,7 +13,7 @@ import pytest
 from sklearn.metrics import f1_score, roc_auc_score
 
 from skfair import Cohort, metrics
-from skfair.groups import engine_tables
+from skfair.groups import engine_scores, engine_tables
 from skfair.metrics import disparity_test, fairness_report, group_report, make_group_metric
 from skfair.metrics.labels import LABEL_METRICS, LARGEST_RATES
 from tests.seeds import generator
@@ -189,7 +189,7 @@ def test_only_counts_travel(engine, monkeypatch):
 
 def few_scores(monkeypatch, n_bins):
     """Let scores be put into so many bins."""
-    monkeypatch.setattr(engine_tables, "N_BINS", n_bins)
+    monkeypatch.setattr(engine_scores, "N_BINS", n_bins)
     monkeypatch.setattr(engine_tables, "MOST_KINDS", 999)
 
 
@@ -244,7 +244,7 @@ def test_columns_that_the_table_lacks_are_named(engine):
 def test_a_column_of_numbers_is_no_group(engine, probed, monkeypatch):
     """It raises early, or when the first rows are all alike, before its values travel."""
     monkeypatch.setattr(engine_tables, "MOST_KINDS", 500)
-    monkeypatch.setattr(engine_tables, "_PROBED", probed)
+    monkeypatch.setattr(engine_tables, "PROBED", probed)
     with pytest.raises(ValueError, match="more than 500 combinations"):
         Cohort.from_table(engine(decisions()), y_pred="approved", sensitive_features="income")
 
@@ -284,7 +284,7 @@ def test_several_classes_and_grades_are_audited(engine):
 def test_numbers_that_hardly_repeat_are_audited(engine, facts, monkeypatch):
     """Moments about an origin near the values: the numbers are around a million."""
     monkeypatch.setattr(engine_tables, "MOST_KINDS", 500)
-    monkeypatch.setattr(engine_tables, "_PROBED", {"strata": 10}.get(facts, 10**4))
+    monkeypatch.setattr(engine_tables, "PROBED", {"strata": 10}.get(facts, 10**4))
     table = decisions()
     table["earned"] = table["wage"] + table["income"]
     table["before"] = table["wage"] + 0.1 * table["weight"]
