@@ -200,7 +200,7 @@ def sparked(place: str, n: int) -> dict[str, float]:
     made = SparkSession.builder.master("local[2]")
     for name, value in settings.items():
         made = made.config(name, value)
-    table = made.getOrCreate().read.parquet(str(files))
+    table = made.getOrCreate().read.format("parquet").load(str(files))
     names = {"y_true": "repaid", "y_pred": "approved", **AUDITS["two attributes"]}
     Cohort.from_table(table.limit(1000), **names)  # starts the workers
     start = time.perf_counter()
@@ -266,3 +266,22 @@ def numbers(results: dict[str, Any]) -> dict[str, float]:
         "gib": max(two["gib"], five["gib"]),
         "ratio": max(ratios),
     }
+
+
+def pictures(results: dict[str, Any]) -> dict[str, Any]:
+    """Return the picture of the growth of the time with the number of rows."""
+    if "skipped" in results:
+        return {}
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6, 4))
+    sizes = results["sizes"]
+    for which in AUDITS:
+        own = [results["audits"][f"{which} {n}"] for n in sizes]
+        (line,) = axes.loglog(sizes, [run["seconds"] for run in own], "o-", label=which)
+        bare = [run["bare"] for run in own]
+        axes.loglog(sizes, bare, ":", color=line.get_color(), label="GROUP BY alone")
+    axes.set(xlabel="rows", ylabel="seconds")
+    axes.legend(fontsize=8)
+    plt.close(figure)
+    return {"growth": figure}

@@ -536,7 +536,8 @@ PAGE = Path(__file__).parent.parent / "doc" / "how_to" / "big_data.rst"
 
 
 def test_the_page_on_big_data_says_the_same():
-    rows = re.findall(r"^   \* - (.*(?:\n     [- ].*)*)", PAGE.read_text(), re.M)
+    table, _, _ = PAGE.read_text().partition("\nDecisions in a database\n")
+    rows = re.findall(r"^   \* - (.*(?:\n     [- ].*)*)", table, re.M)
     (_, *columns), *rows = (re.split(r"\n     - ", row) for row in rows)
     assert len(rows) > 5
     for name, *cells in rows:

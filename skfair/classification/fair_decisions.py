@@ -50,7 +50,7 @@ from skfair.estimators.seen_rows import check_unseen
 from skfair.estimators.wrapped_estimator import WrapsEstimator, read_for_wrapped
 from skfair.estimators.wrapped_scores import as_rows, groups_of_new_rows, kept_folds, mean_chances
 from skfair.groups.attributes import check_aligned
-from skfair.groups.cohort import Cohort
+from skfair.groups.cohort import Cohort, kinds_of
 from skfair.groups.sensitive import SensitiveLike
 from skfair.read import read_features
 from skfair.utils.dask_collections import by_block, is_lazy
@@ -413,8 +413,9 @@ class FairDecisionClassifier(
         """Choose a threshold for each group from scores that another system has computed.
 
         The scores may be in a table in an engine (:meth:`skfair.Cohort.from_table`), which counts
-        them. Thresholds are those of the rows in memory if there are at most 65,536 different
-        scores, and otherwise lie between bins whose resolution the cohort states.
+        them. Rows with the same score, outcome and group are then decided together. If there are
+        more than 65,536 different scores, so are those of a bin, whose resolution the cohort
+        states.
 
         Parameters
         ----------
@@ -444,6 +445,14 @@ class FairDecisionClassifier(
             raise ValueError(
                 "from_scores knows nothing of a row but its score and its group, so decisions need "
                 "both. Leave group_aware=False out, or fit a model on its features."
+            )
+        for name in ("estimator", "sensitive"):
+            if name in settings:
+                raise TypeError(f"from_scores() takes no {name}=: the cohort has the scores.")
+        if kinds_of(cohort) is not None and not {"certificate", "cv"}.isdisjoint(settings):
+            raise TypeError(
+                "certificate= and cv= divide single rows, and the table was counted in its engine. "
+                "Leave them out, or pass the rows, as in Cohort(...)."
             )
         estimator, X, given = rows_of_scores(cohort)
         positive = {} if cohort.pos_label is None else {"pos_label": cohort.pos_label}

@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from skfair._typing import FloatArray
 from skfair.groups.cohort import Cohort, kinds_of
 from skfair.utils.factorize import in_order
+from skfair.utils.text import listed
 from skfair.utils.validation import check_labels, check_scores
 
 
@@ -68,9 +69,16 @@ def rows_of_scores(people: Cohort) -> tuple[Any, Any, dict[str, Any]]:
     scores, kinds = probabilities(people.y_score), kinds_of(people)
     name = getattr(people.y_score, "name", None) if kinds is None else kinds.table.y_score
     levels = in_order(check_labels(people.y_true, "y_true").levels)
+    if len(levels) != 2:
+        raise ValueError(
+            f"from_scores decides between two classes, and y_true has {listed(levels)}. Compare "
+            "one class with the rest in the table: outcome == 'repaid'."
+        )
     positive = levels.index(people.pos_label) if people.pos_label in levels else 1
     names = ("sample_weight", "sensitive_features", "control_features", "units")
     given = {own: getattr(people, own) for own in names}
     given = {own: column for own, column in given.items() if column is not None}
-    X = pd.DataFrame({str(name or "y_score"): scores}, index=getattr(people.y_true, "index", None))
+    index = getattr(people.y_true, "index", None)
+    index = index if isinstance(index, pd.Index) else None
+    X = pd.DataFrame({str(name or "y_score"): scores}, index=index)
     return FrozenEstimator(PassedScores(levels, positive)), X, {"y": people.y_true, **given}

@@ -192,17 +192,19 @@ def check_missing(
     name: str,
     role: Role = SENSITIVE,
     remedy: str = "",
+    counts: IntArray | None = None,  # how many rows each value stands for; None for one
 ) -> None:
     """Raise if an attribute has missing values (code -1), and say how many.
 
     Callers that read new rows at prediction pass a ``remedy``. The error then ends with it, and not
     with the advice for a fit.
     """
-    n_missing = int(np.count_nonzero(factorized.codes < 0))
+    each = np.ones(factorized.codes.size, np.int64) if counts is None else counts
+    n_missing, n_rows = int(each[factorized.codes < 0].sum()), int(each.sum())
     if n_missing and remedy:
         raise ValueError(
             f"{role.attribute} {name!r} has {plural(n_missing, 'missing value')} in "
-            f"{factorized.codes.size} rows. Drop these rows, or impute them.{remedy}"
+            f"{n_rows} rows. Drop these rows, or impute them.{remedy}"
         )
     if n_missing:
         others = (
@@ -211,7 +213,7 @@ def check_missing(
         ) * (role is SENSITIVE)
         raise ValueError(
             f"{role.attribute} {name!r} has {plural(n_missing, 'missing value')} in "
-            f"{factorized.codes.size} rows. Drop these rows, impute them, {others}or make them a "
+            f"{n_rows} rows. Drop these rows, impute them, {others}or make them a "
             f"{role.level} of their own: pandas.Series(column, dtype=object).fillna('not stated')."
         )
 

@@ -21,7 +21,6 @@ from skfair.groups.attributes import check_aligned, read_columns, take_rows
 from skfair.groups.cohort_rows import outcome_table
 from skfair.groups.compared_groups import Reference
 from skfair.groups.declared_rates import RATES, is_f_score
-from skfair.groups.encoding import encode_groups
 from skfair.groups.engine_reading import read_table
 from skfair.groups.engine_tables import (
     EngineTable,
@@ -29,15 +28,18 @@ from skfair.groups.engine_tables import (
     check_names,
     check_unchanged,
     frame_of,
+    levels_of,
     only_where,
 )
 from skfair.groups.estimates import Estimate
 from skfair.groups.foreign_tables import native_table
+from skfair.groups.levels import number_tuples
 from skfair.groups.outcomes import Counted
 from skfair.groups.row_units import RowUnits, unit_codes
 from skfair.groups.table import GroupTable
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.docs import described, documenter
+from skfair.utils.factorize import factorize
 from skfair.utils.keywords import groups_by_name
 from skfair.utils.response import get_response, positive_class, response_method_of
 from skfair.utils.text import did_you_mean, listed, listed_in
@@ -50,6 +52,10 @@ COLUMNS = (
     *("y_true", "y_pred", "y_score", "sensitive_features", "before", "control_features"),
     *("sample_weight", "units"),
 )
+
+
+# What is said of a cohort without labels and scores
+NOTHING = "Cohort has no labels and no scores. Pass y_true, y_pred, y_score or several of them."
 
 
 class Cohort:
@@ -125,10 +131,7 @@ class Cohort:
         self._set(locals())
         given = {name: own for name in COLUMNS if (own := getattr(self, name)) is not None}
         if not given.keys() & {"y_true", "y_pred", "y_score", "before"}:
-            raise ValueError(
-                "Cohort has no labels and no scores. Pass y_true, y_pred, y_score or several of "
-                "them."
-            )
+            raise ValueError(NOTHING)
         if sensitive_features is None:
             raise ValueError(
                 "Cohort needs sensitive_features=, one value per row: the groups that are compared."
@@ -299,6 +302,17 @@ class Cohort:
         0.5
         """
         names = {name: own for name, own in locals().items() if name in COLUMNS}
+        for name, own in names.items():
+            several = isinstance(own, list | tuple)
+            if own is not None and not all(
+                isinstance(one, str) for one in (own if several else [own])
+            ):
+                raise TypeError(
+                    f"{name}= is the name of a column of the table, got {type(own).__name__}. Pass "
+                    "columns themselves to Cohort(...)."
+                )
+        if not any(names[name] for name in ("y_true", "y_pred", "y_score", "before")):
+            raise ValueError(NOTHING)
         columns = {
             name: [own] if isinstance(own, str) else list(own)
             for name, own in names.items()
@@ -473,7 +487,7 @@ class Cohort:
                 hint = did_you_mean(name, columns)
                 raise ValueError(f"The cohort has no attribute {name!r}.{hint} {known}")
             values = np.asarray(columns[name], dtype=object)
-            several = wanted if isinstance(wanted, list | tuple | set) else [wanted]
+            several = levels_of(wanted)
             found = [values == level for level in several]
             for level, own in zip(several, found, strict=True):
                 if not np.any(own):
@@ -528,9 +542,10 @@ class Cohort:
             counts = self._kinds.counts
             people += f" in an engine, read as {counts.size:,}"
             if self._kinds.bins is not None:
-                crossed = encode_groups(self.sensitive_features, intersectional=True)
-                exact = self._kinds.resolution(crossed.codes[0])
-                people += f" with shares of scores exact to {exact:.1g}"
+                columns = [values for _, values in read_columns(self.sensitive_features)]
+                codes = [factorize(values).codes + 1 for values in columns]  # 0 if it is missing
+                crossed, _ = number_tuples(codes, np.array([own.max() + 1 for own in codes]))
+                people += f" with shares of scores exact to {self._kinds.resolution(crossed):.1g}"
         groups = [
             f"{'groups' if name is None else name}: {_sizes(values, counts)}"
             for name, values in read_columns(self.sensitive_features)
@@ -593,8 +608,6 @@ _LISTED = 5
 
 def _sizes(values: Any, n_rows: IntArray | None = None) -> str:
     """Count the rows of each level of a column, the largest first if they are many."""
-    from skfair.utils.factorize import factorize
-
     codes, levels = factorize(np.asarray(values, dtype=object))
     each = np.ones(codes.size, np.int64) if n_rows is None else n_rows
     counts = np.bincount(codes[codes >= 0], each[codes >= 0], len(levels)).astype(np.int64)

@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 from skfair.groups.cohort import COLUMNS, Cohort, kinds_of
 from skfair.groups.cohort_rows import refuse_kinds
 from skfair.utils.keywords import groups_by_name
+from skfair.utils.text import listed
 
 # Without these a function would say something else, so it must take them or raise.
 _CHANGE_VALUES = ("control_features", "sample_weight")
@@ -98,10 +99,22 @@ def _with_cohort(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a call with ``data=``, with a cohort of the columns that it names."""
     data, where = kwargs.pop("data"), kwargs.pop("where", None)
+    for other in (data, *args, *kwargs.values()):
+        if isinstance(other, Cohort):
+            raise TypeError(
+                f"{function.__name__}() got a cohort and data=. Pass one of them: a cohort has its "
+                "columns already."
+            )
     parameters = list(signature(function).parameters)
-    own = [name for name in parameters if name != "self"]
-    positional = args[len(parameters) - len(own) :]
-    given = {**dict(zip(own, positional, strict=False)), **kwargs}
+    n_self = int("self" in parameters[:1])
+    positional = dict(zip(parameters[n_self:], args[n_self:], strict=False))
+    twice = [name for name in positional if name in kwargs]
+    if twice or len(args) > len(parameters):
+        raise TypeError(
+            f"{function.__name__}() got {listed(twice) if twice else 'an argument'} "
+            f"{'twice' if twice else 'too many'}."
+        )
+    given = {**positional, **kwargs}
     named = {name: given.pop(name) for name in (*COLUMNS, "pos_label") if name in given}
     for name, column in named.items():
         several = isinstance(column, list | tuple) and name.endswith("_features")
@@ -113,7 +126,7 @@ def _with_cohort(
             )
     named.setdefault("sensitive_features", [])
     given[first] = Cohort.from_table(data, where=where, **named)
-    return args[: len(parameters) - len(own)], given
+    return args[:n_self], given
 
 
 def _taking(

@@ -55,7 +55,8 @@ class Scale(NamedTuple):
         if last - first < 2:
             start, end = self.scores[[first, last]].tolist()
             low, high = self.places[[first, last]].tolist()
-            slope = (high - low) / (end - start) if end > start else 0.0
+            # Scores may differ by less than 1e-300, so that the slope would be infinite.
+            slope = (high - low) / (end - start) if end - start > 1e-300 else 0.0
             return (score - start) * slope + low
         middle = (first + last) // 2
         below, above = self.expression(score, first, middle), self.expression(score, middle, last)
@@ -161,6 +162,11 @@ def _few(
     found, scores = found.iloc[order].reset_index(drop=True), scores[order]
     counts, weights, squares = table.sums_of(found)
     check_unchanged(n_before, counts.sum())
+    if n_bad := counts[~np.isfinite(scores)].sum():  # see open_table in report/databases.py
+        raise ValueError(
+            f"y_score={table.y_score!r} is NaN or infinite in {n_bad:,} of {n_before:,} rows. "
+            "Leave these rows out of the table (where=)."
+        )
     of_rows = bins and bins._replace(number=bins.number[order])
     return Fetched(found[table.names], Kinds(counts, squares, table, of_rows), weights, scores)
 

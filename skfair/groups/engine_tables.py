@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from skfair._typing import FloatArray, IntArray
+from skfair.groups.attributes import SENSITIVE, Role, check_missing, read_columns
 from skfair.groups.levels import number_tuples
 from skfair.groups.outcomes import explaining_missing
 from skfair.groups.row_units import RowUnits
 from skfair.groups.score_bins import Bins
+from skfair.utils.factorize import factorize
 from skfair.utils.text import did_you_mean, listed, plural
 
 if TYPE_CHECKING:
@@ -32,9 +34,10 @@ MOST_KINDS = 1 << 16
 MOST_ROWS = 1 << 22
 # Rows that are looked at to see whether columns have more than MOST_KINDS values
 PROBED = 2 * MOST_KINDS
-# Names of the columns of sums, which no column of a user has
+# Names of the columns of sums begin with this, as no column of a user does.
+PREFIX = "__skfair_"
 N, WEIGHT, SQUARES, LEAST, MISSING, SCORE, BIN, LOW, HIGH, CELLS = (
-    f"__skfair_{name}"
+    f"{PREFIX}{name}"
     for name in (
         *("n", "weight", "squares", "least", "missing"),
         *("score", "bin", "low", "high", "cells"),
@@ -60,6 +63,11 @@ class Kinds(NamedTuple):
         """Let later passes over the table read only rows with these levels."""
         frame = only_where(self.table.frame, levels)
         return self._replace(table=replace(self.table, frame=frame))
+
+    def check_groups(self, table: Any, role: Role = SENSITIVE) -> None:
+        """Raise if rows of the table lack a group or a stratum, and say how many do."""
+        for name, values in read_columns(table, role):
+            check_missing(factorize(values), name or role.argument, role, counts=self.counts)
 
     def cuts(self, threshold: float) -> bool:
         """Whether a bin has scores on both sides of a threshold."""
@@ -141,17 +149,17 @@ class EngineTable:
     ) -> pd.DataFrame:
         """Fetch sums of expressions by the columns of groups and strata, and by more expressions.
 
-        The sums are called as the expressions, and the number of rows is in the column "n".
+        The sums are called as the expressions, with PREFIX before it.
         """
         import narwhals as nw
 
         every = {**expressions, **by}
-        frame = self.frame.with_columns(**{f"__skfair_{name}": own for name, own in every.items()})
-        keys = [*self.cells, *(f"__skfair_{name}" for name in by)]
-        sums = [nw.col(f"__skfair_{name}").sum() for name in expressions]
+        frame = self.frame.with_columns(**{f"{PREFIX}{name}": own for name, own in every.items()})
+        keys = [*self.cells, *(f"{PREFIX}{name}" for name in by)]
+        sums = [nw.col(f"{PREFIX}{name}").sum() for name in expressions]
         found = collected(frame.group_by(*keys).agg(nw.len().alias(N), *sums))
         check_unchanged(kinds.counts.sum(), found[N].sum())
-        return found.rename(columns=lambda name: str(name).removeprefix("__skfair_"))
+        return found
 
     def overview(self, expressions: Mapping[str, Any], ends: Mapping[str, str]) -> dict[str, float]:
         """Fetch the weighted means of expressions over rows with weight; for ``ends`` min or max.
@@ -161,9 +169,9 @@ class EngineTable:
         import narwhals as nw
 
         frame = self.frame.with_columns(
-            **{f"__skfair_{name}": own.cast(nw.Float64) for name, own in expressions.items()}
+            **{f"{PREFIX}{name}": own.cast(nw.Float64) for name, own in expressions.items()}
         )
-        columns = {name: nw.col(f"__skfair_{name}") for name in expressions}
+        columns = {name: nw.col(f"{PREFIX}{name}") for name in expressions}
         bad = {
             name: (own.is_null() | ~own.is_finite()).cast(nw.Int64).sum().alias(name)
             for name, own in columns.items()
@@ -183,6 +191,12 @@ class EngineTable:
             for name, own in columns.items()
         ]
         found = collected(frame.select(*asked, nw.col(WEIGHT).sum())).iloc[0]
+        if not np.isfinite(found[[*columns]].astype(np.float64)).all() and found[WEIGHT] > 0:
+            # An engine may take is_nan for false, by statistics that leave NaN out.
+            raise ValueError(
+                f"{listed([*self.labels.values()])} are NaN or infinite in some rows. Leave these "
+                "rows out of the table (where=)."
+            )
         if not found[WEIGHT] > 0:
             raise ValueError("sample_weight is zero for every row.")
         return {
@@ -335,6 +349,11 @@ def only_where(frame: Any, where: Any) -> Any:
     import narwhals as nw
 
     if not isinstance(where, Mapping):
+        if not isinstance(where, nw.Expr):
+            raise TypeError(
+                "where= is a dict of columns and levels, such as {'year': 2026}, or an expression "
+                f"such as narwhals.col('year') >= 2025, got {type(where).__name__}."
+            )
         return frame.filter(where)
     schema = frame.collect_schema()
     for name, wanted in where.items():
@@ -343,9 +362,33 @@ def only_where(frame: Any, where: Any) -> Any:
                 f"where= names {name!r}, which is no column of the table."
                 f"{did_you_mean(name, schema)} It has {listed(schema.names())}."
             )
-        several = wanted if isinstance(wanted, list | tuple | set) else [wanted]
-        frame = frame.filter(nw.col(name).is_in([*several]))
+        own, is_float = nw.col(name), schema[name].is_float()
+        levels = [_typed(level, schema[name]) for level in levels_of(wanted)]
+        known = [level for level in levels if level is not None]
+        kept = own.is_in(known) if known else nw.lit(False)
+        if len(known) < len(levels):
+            kept = kept | (own.is_null() | own.is_nan() if is_float else own.is_null())
+        frame = frame.filter(kept)
     return frame
+
+
+def levels_of(wanted: Any) -> list[Any]:
+    """Return the levels that ``where`` asks for: one, or those of a list or an array."""
+    is_one = isinstance(wanted, str | bytes) or not hasattr(wanted, "__iter__")
+    return [wanted] if is_one else [*wanted]
+
+
+def _typed(level: Any, dtype: Any) -> Any:
+    """Return a level as the type of its column; missing ones are None."""
+    level = level.item() if isinstance(level, np.generic) else level
+    if level is None or level != level:
+        return None
+    is_number = isinstance(level, int | float)  # bool is one
+    if dtype.is_float() and is_number:
+        return float(level)
+    if dtype.is_integer() and is_number and level == int(level):
+        return int(level)
+    return level
 
 
 def length() -> Any:

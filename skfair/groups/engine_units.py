@@ -10,7 +10,7 @@ from skfair._typing import IntArray
 from skfair.groups import engine_tables
 from skfair.groups.engine_tables import (
     CELLS,
-    MISSING,
+    PREFIX,
     SQUARES,
     WEIGHT,
     EngineTable,
@@ -39,8 +39,10 @@ def read_units(table: EngineTable, found: pd.DataFrame, counts: IntArray) -> Fet
     import pandas as pd
 
     assert table.units is not None
-    missing = nw.col(table.units).is_null().cast(nw.Int64).alias(MISSING)
-    n_missing = int(collected(table.frame.select(missing.sum()))[MISSING].iloc[0])
+    unit = nw.col(table.units)
+    is_float = table.frame.collect_schema()[table.units].is_float()
+    lacks = unit.is_null() | unit.is_nan() if is_float else unit.is_null()
+    n_missing = int(collected(table.frame.select(lacks.cast(nw.Int64).sum().alias(N)))[N].iloc[0])
     if n_missing:
         raise ValueError(
             f"units={table.units!r} has {plural(n_missing, 'missing value')}: of these rows it "
@@ -58,14 +60,15 @@ def read_units(table: EngineTable, found: pd.DataFrame, counts: IntArray) -> Fet
         added[f"{N}_{i}"] = is_own.cast(nw.Int64)
         for power in powers:
             added[f"{power}_{i}"] = nw.when(is_own).then(nw.col(power)).otherwise(0.0)
-    frame = table.weighed().with_columns(**added)
+    own_unit = f"{PREFIX}unit"  # the column may be one of the groups as well
+    frame = table.weighed().with_columns(**added, **{own_unit: unit})
     sums = [nw.col(name).sum() for name in added]
-    parts = frame.group_by(table.units, *table.cells).agg(*sums)
-    n_cells = parts.group_by(table.units).agg(nw.len().alias(CELLS))
-    parts = parts.join(n_cells, on=table.units, how="inner")
+    parts = frame.group_by(own_unit, *table.cells).agg(*sums)
+    n_cells = parts.group_by(own_unit).agg(nw.len().alias(CELLS))
+    parts = parts.join(n_cells, on=own_unit, how="inner")
     keys = [*table.cells, *added]
     inside = parts.filter(nw.col(CELLS) == 1).group_by(*keys).agg(nw.len().alias(N))
-    across = parts.filter(nw.col(CELLS) > 1).select(table.units, *keys)
+    across = parts.filter(nw.col(CELLS) > 1).select(own_unit, *keys)
     most = engine_tables.MOST_ROWS
     alone, split = (collected(own.head(most + 1)) for own in (inside, across))
     if max(len(alone), len(split)) > most:
@@ -75,7 +78,7 @@ def read_units(table: EngineTable, found: pd.DataFrame, counts: IntArray) -> Fet
             "fewer groups at a time, or pass a sample of the units in memory."
         )
     alone, split = (part.sort_values(keys, ignore_index=True) for part in (alone, split))
-    owners, levels = factorize(split[table.units])
+    owners, levels = factorize(split[own_unit])
     owners = np.append(np.arange(len(alone)), len(alone) + np.asarray(owners))
     n_equal = np.append(alone[N], np.ones(len(split))).astype(np.float64)
     together = pd.concat([part[keys] for part in (alone, split) if len(part)], ignore_index=True)
@@ -96,6 +99,7 @@ def read_units(table: EngineTable, found: pd.DataFrame, counts: IntArray) -> Fet
     check_unchanged(counts.sum(), n.sum())
     weights, squares = others or (n, n)
     times = np.append(alone[N].to_numpy(np.float64), np.ones(len(levels)))
-    units = RowUnits(codes, times.size, times)
+    # If no two rows share a unit, there are none, as in ``read_units``.
+    units = None if times.sum() == n.sum() else RowUnits(codes, times.size, times)
     kinds = Kinds(n.astype(np.int64), squares, table)
     return Fetched(columns[table.names], kinds, weights, units=units)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skfair._typing import ClassLabel, FloatArray, IntArray
-from skfair.groups.attributes import check_aligned, check_alignment, take_rows
+from skfair.groups.attributes import CONTROL, check_aligned, check_alignment, take_rows
 from skfair.groups.compared_groups import ComparedGroups
 from skfair.groups.counted_arrays import counted_rows
 from skfair.groups.distinct_rows import WeightedRows
@@ -362,6 +362,9 @@ def _of_kinds(given: _Given, kinds: Kinds, intersectional: bool) -> _Given:
             "distribution, or pass the rows, as in Cohort(...)."
         )
     sensitive_features, control_features, weights = given.who
+    kinds.check_groups(sensitive_features)
+    if control_features is not None:
+        kinds.check_groups(control_features, CONTROL)
     groups = encode_groups(sensitive_features, intersectional=intersectional)
     sizes = [np.bincount(own, kinds.counts, groups.n_groups) for own in groups.codes]
     groups = replace(groups, counts=whole_numbers(np.sum(sizes, axis=0)))

@@ -27,7 +27,7 @@ from skfair.exceptions import LooseLimitWarning
 from skfair.groups.attributes import read_columns
 from skfair.groups.cohort import Cohort, cohort_of, with_columns
 from skfair.groups.cohort_calls import takes_cohort
-from skfair.groups.cohort_rows import outcome_table, score_rows
+from skfair.groups.cohort_rows import outcome_table, refuse_kinds, score_rows
 from skfair.groups.compared_groups import Reference, is_group, nothing_to_compare
 from skfair.groups.probabilities import GroupProbabilities
 from skfair.groups.two_rates import check_method, edge_rates, worth_of_pairs
@@ -464,6 +464,7 @@ def _evidence(
                 f"The test of {name} reads single scores, and these are in Dask collections. "
                 "compute() them, or test rates of labels, of which sums are enough."
             )
+        refuse_kinds(people)
         if people.sample_weight is not None:
             raise ValueError(
                 f"{name} has no test with sample_weight. Leave out the weights, or test rates of "

@@ -313,6 +313,11 @@ class DisparityMonitor:
             The first alarm of the monitor, or None if there has been no alarm.
         """
         people = cohort_of(y_true, y_pred, sensitive_features=sensitive_features, units=units)
+        if people.pos_label is not None and people.pos_label != self.pos_label:
+            raise ValueError(
+                f"The monitor has pos_label={self.pos_label!r} and the batch {people.pos_label!r}. "
+                "Make the monitor with the positive class of its batches."
+            )
         people = with_columns(people, pos_label=self.pos_label)
         spec = compared_by(self.constraint)
         if spec.uses_y_true and people.y_true is None:

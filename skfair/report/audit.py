@@ -591,7 +591,13 @@ def audit(
         )
     elif kinds is not None and kinds.are_numbers:
         how: dict[str, Any] = {"like": None}
-        sample, read_task = read_numbers(kinds, groups, task, options)
+        given = {
+            "threshold": threshold,
+            "pos_label": pos_label,
+            "pos_label_true": pos_label_true,
+            "preset": preset,
+        }
+        sample, read_task = read_numbers(kinds, groups, task, options, given)
     else:
         if is_scoring:
             threshold = median_of(people)
@@ -615,8 +621,8 @@ def audit(
     warn_of_filled(sample)
     own = own_of(metrics)
     like = None if n_rows is None else how["like"]
-    given = raw, groups, read_task, options, like, threshold, kinds
-    sample, options = with_own(sample, own, *given)
+    rows = raw, groups, read_task, options, like, threshold, kinds
+    sample, options = with_own(sample, own, *rows)
     facts = read_about({**(about or {}), COUNTED: counted} if counted else about)
     names = raw.names()
     if kinds is not None:

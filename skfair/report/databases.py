@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from skfair.groups.cohort import Cohort, with_columns
-from skfair.report.files import TableFile
+from skfair.report.files import TableFile, check_levels
 from skfair.utils.text import did_you_mean, listed
 
 _POSTGRES = ("postgres://", "postgresql://")
@@ -31,7 +31,8 @@ _OF_FILES = "data"
 def is_database(path: str, table: str | None, query: str | None) -> bool:
     """Whether a table is read by DuckDB: one in a database or in several files, or a query."""
     several = "*" in path or Path(path).is_dir()
-    return bool(table or query) or path.startswith(_POSTGRES) or several or bool(_kind(path))
+    is_named = table is not None or query is not None
+    return is_named or path.startswith(_POSTGRES) or several or bool(_kind(path))
 
 
 def open_table(path: str, table: str | None, query: str | None) -> Any:
@@ -50,6 +51,8 @@ def open_table(path: str, table: str | None, query: str | None) -> Any:
     try:
         connection = duckdb.connect(path, read_only=True) if kind == "duckdb" else duckdb.connect()
         connection.execute("set enable_progress_bar = false")
+        # DuckDB takes isnan() for false by the statistics of parquet files, which leave out NaN.
+        connection.execute("set disabled_optimizers = 'statistics_propagation'")
         if kind in ("sqlite", "postgres"):
             connection.execute(f"install {kind}; load {kind}")
             connection.execute(f"attach {_quoted(path)} as source (type {kind}, read_only)")
@@ -57,10 +60,17 @@ def open_table(path: str, table: str | None, query: str | None) -> Any:
         elif not kind:
             connection.execute(f"create view {_OF_FILES} as select * from {_reader(path)}")
         if query is not None:
-            return connection.sql(query)
+            found = connection.sql(query)
+            if found is None:
+                raise ValueError(f"--query {query!r} returns no rows. Write it as select ... from.")
+            return found
         return connection.table(_named(connection, table))
     except duckdb.Error as error:
-        raise ValueError(f"DuckDB does not read {path}: {error}") from error
+        shown = "the database" if kind == "postgres" else path  # a URL may have a password
+        said = str(error).replace(path, shown)
+        raise ValueError(f"DuckDB does not read {shown}: {said}") from (
+            None if kind == "postgres" else error
+        )
 
 
 def cohort_of_table(table: TableFile, relation: Any, pos_label: Any = None) -> tuple[Cohort, int]:
@@ -78,14 +88,26 @@ def cohort_of_table(table: TableFile, relation: Any, pos_label: Any = None) -> t
             f"The table has no column {listed(unknown)}. Its columns are {listed(known)}."
             f"{did_you_mean(unknown[0], known)}"
         )
+    table.check_bins()
+    schema = frame.collect_schema()
     n_dropped = 0
     if table.needed:
-        lacks = reduce(or_, (nw.col(name).is_null() for name in table.needed))
+        lacks = reduce(or_, (_is_missing(name, schema) for name in table.needed))
         lacking = frame.select(lacks.cast(nw.Int64).sum().alias("n")).collect().to_pandas()
         n_dropped = int(lacking["n"].fillna(0).iloc[0])
         frame = frame.filter(~lacks)
-    frame = frame.with_columns(**{name: _groups(table, name) for name in table.attributes})
+    for name in table.bins:
+        if not (schema[name].is_numeric() or schema[name].is_temporal()):
+            raise ValueError(
+                f"Column {name!r} has the type {schema[name]}, so --bins makes no groups of it. "
+                "Cast it in the query: --query."
+            )
+    frame = frame.with_columns(**{name: _groups(table, name, schema) for name in table.attributes})
     people = Cohort.from_table(frame, **columns, pos_label=pos_label)
+    for argument in ("sensitive_features", "control_features"):
+        own = getattr(people, argument)
+        for name in () if own is None else set(own.columns) - set(table.bins):
+            check_levels(name, set(own[name].dropna().astype(str)))
     order = {name: list(table.levels(name)) for name in table.bins}
     changed: dict[str, Any] = {}
     for argument in ("sensitive_features", "control_features"):
@@ -98,21 +120,29 @@ def cohort_of_table(table: TableFile, relation: Any, pos_label: Any = None) -> t
     return with_columns(people, **changed), n_dropped
 
 
-def _groups(table: TableFile, name: str) -> Any:
-    """Return the group of each row by one attribute, as an expression of narwhals."""
+def _is_missing(name: str, schema: Any) -> Any:
+    """Whether a column has no value, as an expression of narwhals; NaN is none."""
     import narwhals as nw
 
     column = nw.col(name)
-    if name not in table.bins:
-        text = column.cast(nw.String).str.strip_chars()
-        return text if table.missing is None else text.fill_null(table.missing)
-    first, *others = table.levels(name)
-    group: Any = nw.lit(first)
-    for edge, level in zip(table.bins[name], others, strict=True):
-        own = column.cast(nw.Datetime) if isinstance(edge, datetime) else column.cast(nw.Float64)
-        group = nw.when(own >= edge).then(nw.lit(level)).otherwise(group)
-    missing = nw.lit(None, dtype=nw.String) if table.missing is None else nw.lit(table.missing)
-    return nw.when(column.is_null()).then(missing).otherwise(group)
+    return column.is_null() | column.is_nan() if schema[name].is_float() else column.is_null()
+
+
+def _groups(table: TableFile, name: str, schema: Any) -> Any:
+    """Return the group of each row by one attribute, as an expression of narwhals."""
+    import narwhals as nw
+
+    column, group = nw.col(name), nw.col(name).cast(nw.String).str.strip_chars()
+    if name in table.bins:
+        first, *others = table.levels(name)
+        group = nw.lit(first)
+        for edge, level in zip(table.bins[name], others, strict=True):
+            kind: Any = nw.Datetime if isinstance(edge, datetime) else nw.Float64
+            group = nw.when(column.cast(kind) >= edge).then(nw.lit(level)).otherwise(group)
+    elif schema[name] == nw.Boolean:  # as in files
+        group = nw.when(column).then(nw.lit("True")).otherwise(nw.lit("False"))
+    missing = nw.lit(table.missing, dtype=nw.String)
+    return nw.when(_is_missing(name, schema)).then(missing).otherwise(group)
 
 
 def refuse_texts(arguments: argparse.Namespace) -> None:

@@ -8,13 +8,14 @@ million would lose its digits in a difference of squares.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from skfair.groups.attributes import CONTROL, SENSITIVE
-from skfair.groups.engine_tables import Kinds
+from skfair.groups.engine_tables import PREFIX, Kinds
 from skfair.groups.labels import TaskName, extent_of, warn_of_ranges
 from skfair.groups.levels import number_tuples
 from skfair.groups.rates import CellMeans
@@ -28,7 +29,11 @@ from skfair.utils.text import listed
 
 
 def read_numbers(
-    kinds: Kinds, groups: tuple[Any, Any], task: TaskName, options: Options
+    kinds: Kinds,
+    groups: tuple[Any, Any],
+    task: TaskName,
+    options: Options,
+    given: Mapping[str, Any],  # options that are about classes, by name
 ) -> tuple[GroupTable, Numbers]:
     """Return the table of an audit of numbers in an engine, and its task."""
     import narwhals as nw
@@ -38,6 +43,12 @@ def read_numbers(
             f"{listed([*kinds.table.labels.values()])} are numbers that hardly repeat, so "
             f"task={task!r} cannot be audited. Pass task='numbers', or a threshold in the query."
         )
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{name}={value!r} is about classes, but {listed([*kinds.table.labels.values()])} "
+                f"are numbers that hardly repeat. Leave {name}= out, or name decisions."
+            )
     table, found = kinds.table, Numbers()
     true, predicted, before = (table.number(own) for own in ("y_true", "y_pred", "before"))
     if predicted is None:
@@ -77,11 +88,12 @@ def read_numbers(
         roles, len(kinds.counts), None, options.unknown
     )
     n_cells = len(combinations)
-    of_kinds = pd.concat([own for own in groups if own is not None], axis=1).assign(cell=cells)
-    of_rows = added[table.cells].merge(of_kinds, on=table.cells, how="left")["cell"].to_numpy()
+    place, own = f"{PREFIX}cell", [own for own in groups if own is not None]
+    of_kinds = pd.concat(own, axis=1).assign(**{place: cells})
+    of_rows = added[table.cells].merge(of_kinds, on=table.cells, how="left")[place].to_numpy()
 
     def total(name: str) -> Any:
-        return np.bincount(of_rows, added[name].to_numpy(np.float64), n_cells)
+        return np.bincount(of_rows, added[f"{PREFIX}{name}"].to_numpy(np.float64), n_cells)
 
     measures = {}
     for name in values:
@@ -95,10 +107,10 @@ def read_numbers(
     sample = GroupTable(levels, combinations, {"rows": rows}, measures, within=control)
     if true is None:
         return sample, found
-    bins = added["bin"].to_numpy(np.int64).clip(0, N_BINS - 1)
+    bins = added[f"{PREFIX}bin"].to_numpy(np.int64).clip(0, N_BINS - 1)
     places, pairs = number_tuples([of_rows, bins], np.array([n_cells, N_BINS]))
     of_scores = {
-        name: bincount(places, added[own].to_numpy(np.float64), len(pairs))
+        name: bincount(places, added[f"{PREFIX}{own}"].to_numpy(np.float64), len(pairs))
         for name, own in (("weights", "w 0"), ("targets", "targets"), ("scores", "scores"))
     }
     scores = score_table(sample, pairs[:, 0], pairs[:, 1], of_scores, (low, high))

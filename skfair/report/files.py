@@ -128,6 +128,10 @@ class TableFile(NamedTuple):
             )
         if self._kind == "text":
             self._check_widths(len(names))
+        self.check_bins()
+
+    def check_bins(self) -> None:
+        """Raise if bins are named for a column that is no attribute."""
         stray = [name for name in self.bins if name not in self.attributes]
         if stray:
             raise ValueError(

@@ -60,6 +60,8 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 # The parts of a check that the user gives. All others are computed.
 ASKED = ("conditions", "of_intersections", "groups", "allow_undefined")
 _ROWS = (*RawRows._fields, *ROLES)  # the arguments of ``audit`` that are no options
+# Facts about the rows of a database
+OF_ROWS = ("database", "table", "query")
 # The entry of a block that says how many rows of a table each of its rows stands for
 _COUNTS = "n of rows"
 
@@ -201,8 +203,11 @@ def parts_of(
         if fact in about
     }
     sentences = verdicts_of(found)
+    asked = source.asked(found)
+    if "database" in about:  # verify may name another copy, or say the rows otherwise
+        asked["rows"] = {fact: about.pop(fact) for fact in OF_ROWS if fact in about}
     return {
-        "asked": source.asked(found),
+        "asked": asked,
         "files": of_files,
         "digests": _digests(source.blocks(), found, key) if key else {},
         "found": tables,

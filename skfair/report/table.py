@@ -61,6 +61,8 @@ def read_table(
     The result has the measures, and if there are scores and true labels, sums by bin of the score.
     """
     rows = read_rows(raw, task, threshold, are_all=score_range is None)
+    if kinds is not None and missing is None:
+        kinds.check_groups(sensitive_features)
     n_samples = next(len(values) for values in rows if values is not None)
     roles = [(sensitive_features, SENSITIVE, missing), (control_features, CONTROL, None)]
     roles = roles if control_features is not None else roles[:1]

@@ -105,3 +105,14 @@ def test_what_cannot_be_decided_is_refused():
         FairDecisionClassifier.from_scores(Cohort(**rows))
     with pytest.raises(ValueError, match="Leave group_aware=False out"):
         FairDecisionClassifier.from_scores(Cohort(**rows), group_aware=False)
+    people = Cohort.from_table(in_duckdb(table), **NAMES, pos_label="yes")
+    for options in ({"certificate": 0.95}, {"cv": 5}):
+        with pytest.raises(TypeError, match="divide single rows"):
+            FairDecisionClassifier.from_scores(people, **options)
+    with pytest.raises(TypeError, match="takes no estimator="):
+        FairDecisionClassifier.from_scores(people, estimator=None)
+    three = Cohort(
+        np.resize(["a", "b", "c"], N), y_score=table["chance"], sensitive_features=table[["sex"]]
+    )
+    with pytest.raises(ValueError, match="decides between two classes"):
+        FairDecisionClassifier.from_scores(three)

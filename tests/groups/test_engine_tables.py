@@ -603,3 +603,89 @@ def test_columns_of_dask_are_read_in_their_blocks():
         Cohort.from_table(lazy, **NAMES, where={"region": "north"})
     with pytest.raises(ValueError, match="y_pred='aproved' is no column"):
         Cohort.from_table(lazy, **NAMES | {"y_pred": "aproved"})
+
+
+@each_engine
+def test_levels_that_are_asked_for_are_those_of_the_column(engine):
+    """None is the missing level, and 1, 1.0 and True are equal, as in pandas."""
+    table = decisions()
+    table["sex"] = np.where(np.arange(N) % 50 == 0, None, table["sex"])
+    table["old"], table["rate"] = table["income"] > 0, table["repaid"].astype(float)
+    names = {"y_pred": "approved", "sensitive_features": "race"}
+    for where, kept in (
+        ({"sex": [None, "f"]}, table["sex"].isna() | (table["sex"] == "f")),
+        ({"sex": None}, table["sex"].isna()),
+        ({"rate": 1}, table["rate"] == 1),
+        ({"repaid": 1.0}, table["repaid"] == 1),
+        ({"region": np.array(["north"])}, table["region"] == "north"),
+        ({"repaid": range(1, 2), "old": True}, (table["repaid"] == 1) & table["old"]),
+    ):
+        assert len(Cohort.from_table(engine(table), **names, where=where)) == kept.sum(), where
+    with pytest.raises(TypeError, match="where= is a dict of columns and levels"):
+        Cohort.from_table(engine(table), **names, where="sex = 'f'")
+
+
+@each_lazy
+def test_names_of_columns_do_not_matter(engine, monkeypatch):
+    """A group may be called as a sum is, and a unit may be a group."""
+    table = decisions().rename(columns={"sex": "bin", "race": "n", "region": "cell"})
+    units = Cohort.from_table(
+        engine(table), y_pred="approved", sensitive_features="bin", units="bin"
+    )
+    assert units.units.n_people == 2
+    monkeypatch.setattr(engine_tables, "MOST_KINDS", 500)
+    table["earned"] = table["wage"] + table["income"]
+    names = {"y_true": "earned", "y_pred": "wage", "sensitive_features": ["bin", "n", "cell"]}
+    found = audit(Cohort.from_table(engine(table), **names), n_simulations=20)
+    rows = {name: table[own] for name, own in names.items()}
+    pd.testing.assert_frame_equal(found.rates, audit(**rows, n_simulations=20).rates, rtol=1e-7)
+    for options in ({"threshold": 3}, {"pos_label": 1}, {"preset": "ugesp"}):
+        given = names | ({"pos_label": 1} if "pos_label" in options else {})
+        options = {} if "pos_label" in options else options
+        with pytest.raises(ValueError, match="is about classes, but 'earned', 'wage' are numbers"):
+            audit(Cohort.from_table(engine(table), **given), **options)
+
+
+@each_lazy
+def test_people_are_counted_and_missing_ones_are_named(engine, monkeypatch):
+    table = decisions()
+    table["who"] = np.arange(N)
+    alone = Cohort.from_table(engine(table), **NAMES, units="who")
+    assert alone.units is None
+    table["who"] = np.where(np.arange(N) % 30 == 0, np.nan, table["person"])
+    with pytest.raises(ValueError, match=f"units='who' has {N // 30} missing values"):
+        Cohort.from_table(engine(table), **NAMES, units="who")
+    table["sex"] = np.where(np.arange(N) % 50 == 0, None, table["sex"])
+    people = Cohort.from_table(engine(table), **NAMES)
+    for call in (metrics.equalized_odds_difference, group_report, audit):
+        with pytest.raises(ValueError, match=f"has {N // 50} missing values in {N} rows"):
+            call(people)
+    few_scores(monkeypatch, 100)
+    binned = Cohort.from_table(engine(table), y_score="chance", sensitive_features="sex")
+    assert f"{N // 50} rows missing" in repr(binned)
+    assert audit(binned, threshold=0.5, unknown=np.nan, n_simulations=20).n_rows == N
+
+
+def test_calls_with_data_are_calls_of_python():
+    table, metric = decisions(), metrics.equalized_odds_difference
+    options = {"data": table, "sensitive_features": "sex"}
+    with pytest.raises(TypeError, match="got 'y_pred' twice"):
+        metric("repaid", "approved", **options, y_pred="approved")
+    people = Cohort.from_table(table, **NAMES)
+    for call in (lambda: metric(people, data=table), lambda: metric(data=people)):
+        with pytest.raises(TypeError, match="got a cohort and data="):
+            call()
+    for wrong in ({"y_pred": table["approved"]}, {"y_pred": 0}):
+        with pytest.raises(TypeError, match="y_pred= is the name of a column"):
+            Cohort.from_table(table, sensitive_features="sex", **wrong)
+    with pytest.raises(ValueError, match="no labels and no scores"):
+        Cohort.from_table(table, sensitive_features="sex")
+    monitor = DisparityMonitor(pos_label=1)
+    with pytest.raises(ValueError, match="The monitor has pos_label=1 and the batch 0"):
+        monitor.update(None, "approved", **options, pos_label=0)
+
+
+def test_a_test_of_means_reads_single_rows():
+    people, _ = both(LAZY["duckdb"], y_score="score")
+    with pytest.raises(TypeError, match="Single rows"):
+        disparity_test(people, "mean_score_difference", max_disparity=0.1)
