@@ -148,14 +148,14 @@ WRONG = {
     'rows.duckdb --query "select nothing"': "DuckDB does not read rows.duckdb",
     'rows.duckdb --table decisions --query "select 1"': "--table and --query",
     "rows.duckdb --table decisions --decimal ,": "'--decimal' says how texts in a file are read",
-    "rows.duckdb --table decisions --prediction aproved": "no column 'aproved'",
+    "rows.duckdb --table decisions --prediction approvd": "no column 'approvd'",
 }
 
 
 @pytest.mark.parametrize("source", WRONG)
 @pytest.mark.usefixtures("folder")
 def test_what_is_wrong_is_said(source, capsys):
-    names = NAMES if "aproved" not in source else "--sensitive sex"
+    names = NAMES if "approvd" not in source else "--sensitive sex"
     names = "--prediction approved" if "--sensitive" in source else names
     names = names if "--bins" not in source else names.replace("--bins age=30,50", "")
     code, printed = shell(capsys, f"audit {source} {names}")
