@@ -54,7 +54,7 @@ COLUMNS = (
 )
 
 
-# What is said of a cohort without labels and scores
+# A cohort without labels and scores raises this, also if it is made of a table.
 NOTHING = "Cohort has no labels and no scores. Pass y_true, y_pred, y_score or several of them."
 
 
@@ -308,8 +308,8 @@ class Cohort:
                 isinstance(one, str) for one in (own if several else [own])
             ):
                 raise TypeError(
-                    f"{name}= is the name of a column of the table, got {type(own).__name__}. Pass "
-                    "columns themselves to Cohort(...)."
+                    f"{name}= is the name of a column of the table, got {type(own).__name__}. "
+                    "Columns themselves are passed without a table."
                 )
         if not any(names[name] for name in ("y_true", "y_pred", "y_score", "before")):
             raise ValueError(NOTHING)
@@ -321,7 +321,7 @@ class Cohort:
         if is_lazy(table):
             if where is not None:
                 raise TypeError(
-                    "where= is for other tables: Dask frames are filtered by table[...]"
+                    "where= is for other tables. Filter a Dask frame: table[condition]."
                 )
             check_names(columns, [*table.columns])
             return cls(**_picked(table, columns), pos_label=pos_label)

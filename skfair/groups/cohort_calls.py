@@ -109,21 +109,12 @@ def _with_cohort(
     n_self = int("self" in parameters[:1])
     positional = dict(zip(parameters[n_self:], args[n_self:], strict=False))
     twice = [name for name in positional if name in kwargs]
-    if twice or len(args) > len(parameters):
-        raise TypeError(
-            f"{function.__name__}() got {listed(twice) if twice else 'an argument'} "
-            f"{'twice' if twice else 'too many'}."
-        )
+    if twice:
+        raise TypeError(f"{function.__name__}() got {listed(twice)} twice.")
+    if len(args) > len(parameters):
+        raise TypeError(f"{function.__name__}() got {len(args) - n_self} arguments without a name.")
     given = {**positional, **kwargs}
     named = {name: given.pop(name) for name in (*COLUMNS, "pos_label") if name in given}
-    for name, column in named.items():
-        several = isinstance(column, list | tuple) and name.endswith("_features")
-        names = column if several else [column]
-        if name != "pos_label" and not all(own is None or isinstance(own, str) for own in names):
-            raise TypeError(
-                f"{function.__name__}() got data=, so {name}= is the name of a column of it, got "
-                f"{type(column).__name__}. Pass a name, or leave data= out."
-            )
     named.setdefault("sensitive_features", [])
     given[first] = Cohort.from_table(data, where=where, **named)
     return args[:n_self], given

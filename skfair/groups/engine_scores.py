@@ -17,10 +17,10 @@ from skfair._typing import FloatArray, IntArray
 from skfair.groups import engine_tables
 from skfair.groups.engine_tables import (
     BIN,
-    CELLS,
     HIGH,
     LOW,
     MISSING,
+    MOMENT,
     SCORE,
     SQUARES,
     WEIGHT,
@@ -131,11 +131,11 @@ def read_scores(
     binned = frame.with_columns(place.cast(nw.Int64).alias(BIN))
     weight = nw.lit(1.0) if table.sample_weight is None else nw.col(WEIGHT)
     binned = binned.with_columns(
-        (weight * nw.col(SCORE)).alias(CELLS),
+        (weight * nw.col(SCORE)).alias(MOMENT),
         nw.col(SCORE).alias(LOW),
         nw.col(SCORE).alias(HIGH),
     )
-    sums += [nw.col(CELLS).sum(), nw.col(LOW).min(), nw.col(HIGH).max()]
+    sums += [nw.col(MOMENT).sum(), nw.col(LOW).min(), nw.col(HIGH).max()]
     found = collected(binned.group_by(*table.names, BIN).agg(*sums))
     _, number = np.unique(found[BIN].to_numpy(), return_inverse=True)
     low, high = np.full(number.max() + 1, np.inf), np.full(number.max() + 1, -np.inf)
@@ -143,7 +143,7 @@ def read_scores(
     np.minimum.at(low, number, lowest)
     np.maximum.at(high, number, highest)
     mass = found[N if table.sample_weight is None else WEIGHT].to_numpy(np.float64)
-    moments = found[CELLS].to_numpy(np.float64)
+    moments = found[MOMENT].to_numpy(np.float64)
     scores = np.where(mass > 0, moments / np.where(mass > 0, mass, 1.0), lowest)
     scores = np.clip(scores, lowest, highest)  # by rounding it may be outside
     return _few(table, found, counts.sum(), scores, Bins(number, low, high))

@@ -34,15 +34,12 @@ MOST_KINDS = 1 << 16
 MOST_ROWS = 1 << 22
 # Rows that are looked at to see whether columns have more than MOST_KINDS values
 PROBED = 2 * MOST_KINDS
-# Names of the columns of sums begin with this, as no column of a user does.
+# The columns that are added to a table begin with this, as no column of a user does.
 PREFIX = "__skfair_"
-N, WEIGHT, SQUARES, LEAST, MISSING, SCORE, BIN, LOW, HIGH, CELLS = (
-    f"{PREFIX}{name}"
-    for name in (
-        *("n", "weight", "squares", "least", "missing"),
-        *("score", "bin", "low", "high", "cells"),
-    )
-)
+N, MISSING = f"{PREFIX}n", f"{PREFIX}missing"
+WEIGHT, SQUARES, LEAST = f"{PREFIX}weight", f"{PREFIX}squares", f"{PREFIX}least"
+SCORE, BIN, MOMENT = f"{PREFIX}score", f"{PREFIX}bin", f"{PREFIX}moment"
+LOW, HIGH = f"{PREFIX}low", f"{PREFIX}high"
 
 
 class Kinds(NamedTuple):
@@ -149,7 +146,7 @@ class EngineTable:
     ) -> pd.DataFrame:
         """Fetch sums of expressions by the columns of groups and strata, and by more expressions.
 
-        The sums are called as the expressions, with PREFIX before it.
+        The columns of the result have PREFIX before the names of the expressions.
         """
         import narwhals as nw
 
@@ -231,12 +228,9 @@ class EngineTable:
         Other columns with that many values raise, before all of their rows are grouped.
         """
         first = self.frame.select(*self.names).head(PROBED)
-        if int(collected(first.unique().select(length()))[N].iloc[0]) <= MOST_KINDS:
+        if _n_distinct(first) <= MOST_KINDS:
             return False
-        sizes = {
-            name: int(collected(first.select(name).unique().select(length()))[N].iloc[0])
-            for name in self.names
-        }
+        sizes = {name: _n_distinct(first.select(name)) for name in self.names}
         largest = max(sizes, key=lambda name: sizes[name])
         if largest not in self.labels.values() or not self.are_numeric():
             raise ValueError(self._too_many(self.names, f"{largest!r}"))
@@ -391,10 +385,11 @@ def _typed(level: Any, dtype: Any) -> Any:
     return level
 
 
-def length() -> Any:
+def _n_distinct(frame: Any) -> int:
+    """Count the different rows of a frame."""
     import narwhals as nw
 
-    return nw.len().alias(N)
+    return int(collected(frame.unique().select(nw.len().alias(N)))[N].iloc[0])
 
 
 def collected(frame: Any) -> pd.DataFrame:

@@ -9,7 +9,6 @@ import numpy as np
 from skfair._typing import IntArray
 from skfair.groups import engine_tables
 from skfair.groups.engine_tables import (
-    CELLS,
     PREFIX,
     SQUARES,
     WEIGHT,
@@ -64,11 +63,13 @@ def read_units(table: EngineTable, found: pd.DataFrame, counts: IntArray) -> Fet
     frame = table.weighed().with_columns(**added, **{own_unit: unit})
     sums = [nw.col(name).sum() for name in added]
     parts = frame.group_by(own_unit, *table.cells).agg(*sums)
-    n_cells = parts.group_by(own_unit).agg(nw.len().alias(CELLS))
-    parts = parts.join(n_cells, on=own_unit, how="inner")
+    n_cells = f"{PREFIX}cells"  # in how many cells the unit of a part lies
+    parts = parts.join(
+        parts.group_by(own_unit).agg(nw.len().alias(n_cells)), on=own_unit, how="inner"
+    )
     keys = [*table.cells, *added]
-    inside = parts.filter(nw.col(CELLS) == 1).group_by(*keys).agg(nw.len().alias(N))
-    across = parts.filter(nw.col(CELLS) > 1).select(own_unit, *keys)
+    inside = parts.filter(nw.col(n_cells) == 1).group_by(*keys).agg(nw.len().alias(N))
+    across = parts.filter(nw.col(n_cells) > 1).select(own_unit, *keys)
     most = engine_tables.MOST_ROWS
     alone, split = (collected(own.head(most + 1)) for own in (inside, across))
     if max(len(alone), len(split)) > most:

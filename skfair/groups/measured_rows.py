@@ -48,7 +48,7 @@ Columns: TypeAlias = Mapping[str, Any]
 Summary: TypeAlias = Callable[[LazyRows], WeightedRows]
 
 
-# What is said of a cohort of a table in an engine where single rows are needed
+# Functions that read single rows raise this for a cohort that was counted in an engine.
 SINGLE_ROWS = (
     "Single rows are measured here, and the table was counted in its engine. Pass the rows, as in "
     "Cohort(...)."

@@ -557,11 +557,13 @@ def audit(
     """
     arguments = dict(locals())  # the arguments are kept for Audit.record
     people = cohort_of(**arguments)
-    # With this preset, scores without decisions are compared with their median. It is not known
-    # yet, so the check gets any number in its place.
+    # With this preset, scores without decisions are compared with their median. Until it is known,
+    # the check of the rows gets any number in its place.
     is_scoring = preset == "ll144" and people.y_pred is None and threshold is None
+    cut = threshold
     if kinds_of(people) is not None and people.y_score is not None and people.y_pred is None:
-        people = cut_at(people, median_of(people) if is_scoring else threshold)
+        cut = median_of(people) if is_scoring else threshold
+        people = cut_at(people, cut)
     arguments |= columns_for(people, arguments)
     sensitive_features = people.sensitive_features
     y_true, y_pred, y_score = people.y_true, people.y_pred, people.y_score
@@ -600,7 +602,7 @@ def audit(
         sample, read_task = read_numbers(kinds, groups, task, options, given)
     else:
         if is_scoring:
-            threshold = median_of(people)
+            threshold = median_of(people) if cut is None else cut
             options = options._replace(median=threshold)
         how = {"threshold": threshold, "like": check_aligned(**raw.named())}
         if units is None:

@@ -305,6 +305,7 @@ def _audit_database(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     )
     asked = _names(arguments.metrics) if arguments.metrics else None
     report = made(metrics=asked)
+    # Metrics of conditions that the audit lacks are added in a second audit of the same counts.
     usual = [*dict.fromkeys(report.gaps["metric"])] if asked is None else asked
     if {*metrics} - {*usual}:
         report = made(metrics=[*dict.fromkeys([*usual, *metrics])])

@@ -48,18 +48,16 @@ def verify_audit(
 
 def _source(asked: dict[str, Any], files: dict[str, str], options: argparse.Namespace) -> Source:
     """Return the source that a record names, with the rows of another file or table."""
+    is_named = options.table is not None or options.query is not None
     if asked["by"] == "table":
-        names = dict(asked["columns"])
-        is_named = options.table is not None or options.query is not None
         query = options.query if is_named else asked["query"] or None
         relation = open_table(options.data, options.table, query)
-        people = Cohort.from_table(relation, **names)
-        return in_engine(audit, people, {**asked["options"], **dict.fromkeys(("pos_label",))})
+        people = Cohort.from_table(relation, **asked["columns"])
+        return in_engine(audit, people, asked["options"])
     if asked["by"] != "command":
         return in_memory(audit, arguments_of(asked, files, options))
     own = argparse.Namespace(**asked["options"], file=options.data, block_rows=500_000)
     own.model_file = files.get("model file")
-    is_named = options.table is not None or options.query is not None
     named = vars(options) if is_named else asked["options"]
     own.table, own.query = named.get("table"), named.get("query")
     own.encoding, own.decimal = options.encoding or own.encoding, options.decimal or own.decimal

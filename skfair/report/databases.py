@@ -1,9 +1,9 @@
 """Tables in databases and folders, which the commands audit where they are.
 
 DuckDB opens a database of its own, one of SQLite or PostgreSQL, or files of parquet, and a cohort
-counts the rows there (:meth:`skfair.Cohort.from_table`). :func:`audit_database` does for these what
-``audit_file`` in :mod:`skfair.report.command_audit` does for one file. Groups are texts, names of
-bins or the name of rows without a value, as they are there.
+counts the rows there (:meth:`skfair.Cohort.from_table`). ``audit_file`` in
+:mod:`skfair.report.command_audit` decides by :func:`is_database` which files these are. Groups are
+texts, names of bins or the name of rows without a value, as in other files.
 """
 
 from __future__ import annotations

@@ -60,9 +60,9 @@ _TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0
 # The parts of a check that the user gives. All others are computed.
 ASKED = ("conditions", "of_intersections", "groups", "allow_undefined")
 _ROWS = (*RawRows._fields, *ROLES)  # the arguments of ``audit`` that are no options
-# Facts about the rows of a database
-OF_ROWS = ("database", "table", "query")
-# The entry of a block that says how many rows of a table each of its rows stands for
+# Facts in the head of an audit of a database, which say where its rows are.
+_OF_ROWS = ("database", "table", "query")
+# A block of a table in an engine has this entry: how many rows each of its rows stands for.
 _COUNTS = "n of rows"
 
 
@@ -82,8 +82,8 @@ def in_memory(audit: Callable[..., Audit], arguments: dict[str, Any]) -> Source:
 def in_engine(audit: Callable[..., Audit], people: Cohort, arguments: dict[str, Any]) -> Source:
     """Return the source of an audit of a table that was counted in an engine."""
     names = signature(audit).parameters
-    options = {name: own for name, own in arguments.items() if name in names and name not in _ROWS}
-    del options["pos_label"]
+    apart = {*_ROWS, "pos_label"}  # they are facts of the cohort
+    options = {name: own for name, own in arguments.items() if name in names and name not in apart}
     kinds = kinds_of(people)
     assert kinds is not None
     table = kinds.table
@@ -204,8 +204,8 @@ def parts_of(
     }
     sentences = verdicts_of(found)
     asked = source.asked(found)
-    if "database" in about:  # verify may name another copy, or say the rows otherwise
-        asked["rows"] = {fact: about.pop(fact) for fact in OF_ROWS if fact in about}
+    if asked["by"] == "command":  # verify may name another copy, or say the rows otherwise
+        asked["rows"] = {fact: about.pop(fact) for fact in _OF_ROWS if fact in about}
     return {
         "asked": asked,
         "files": of_files,

@@ -41,7 +41,6 @@ def binned_scores(
     "levels" of the bin are the edges of all bins, so there is one more than there are bins.
     """
     low, high = score_range
-    high = high if high > low else low + 1.0
     inside = np.clip(score, low, high)  # scores of rows of weight 0 may be outside
     bins = ((inside - low) * (N_BINS / (high - low))).astype(np.int64).clip(0, N_BINS - 1)
     weigh = 1.0 if weights is None else weights
@@ -81,13 +80,13 @@ def sums_of_groups(scores: GroupTable, attributes: list[str]) -> dict[str, Float
 def range_of_scores(score: FloatArray, weights: FloatArray | None = None) -> tuple[float, float]:
     """Return the range of the bins: from 0 to 1 if all scores are in it, else the range of scores.
 
-    Rows of weight 0 do not count.
+    Rows of weight 0 do not count. The range is never empty.
     """
     score = score if weights is None else score[weights > 0]
     if not len(score):
         return 0.0, 1.0
     low, high = float(np.min(score)), float(np.max(score))
-    return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high)
+    return (0.0, 1.0) if low >= 0 and high <= 1 else (low, high if high > low else low + 1.0)
 
 
 @dataclass(frozen=True, eq=False)
