@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
 from skfair.groups.cohort import COLUMNS, Cohort, kinds_of
 from skfair.groups.cohort_rows import refuse_kinds
-from skfair.utils.keywords import groups_by_name
+from skfair.utils.keywords import OF_GROUPS, groups_by_name, refuse_unknown
 from skfair.utils.text import listed
 
 # Without these a function would say something else, so it must take them or raise.
@@ -105,6 +105,7 @@ def _with_cohort(
                 f"{function.__name__}() got a cohort and data=. Pass one of them: a cohort has its "
                 "columns already."
             )
+    refuse_unknown(function.__name__, kwargs, signature(function).parameters, OF_GROUPS)
     parameters = list(signature(function).parameters)
     n_self = int("self" in parameters[:1])
     positional = dict(zip(parameters[n_self:], args[n_self:], strict=False))

@@ -333,8 +333,9 @@ def frame_of(table: Any) -> Any:
         return nw.from_native(table)
     except TypeError as error:
         raise TypeError(
-            "table must be a frame that narwhals knows, such as a DuckDB relation, a polars frame "
-            f"or a pandas DataFrame, got {type(table).__name__}."
+            "A table is a frame that narwhals knows, such as a DuckDB relation, a polars frame or "
+            f"a pandas DataFrame, got {type(table).__name__}. Read a file first: "
+            "pandas.read_csv(path), or duckdb.read_parquet(path)."
         ) from error
 
 

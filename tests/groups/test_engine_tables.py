@@ -692,7 +692,11 @@ def test_calls_with_data_are_calls_of_python():
         Cohort.from_table(table, sensitive_features="sex")
     monitor = DisparityMonitor(pos_label=1)
     with pytest.raises(ValueError, match="The monitor has pos_label=1 and the batch 0"):
-        monitor.update(None, "approved", **options, pos_label=0)
+        monitor.update(Cohort.from_table(table, **NAMES, pos_label=0))
+    with pytest.raises(TypeError, match=r"'sensitive_feature'.*Did you mean 'sensitive_features'"):
+        metric("repaid", "approved", data=table, sensitive_feature="sex")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'units'"):
+        metric("repaid", "approved", **options, units="person")
 
 
 def test_a_test_of_means_reads_single_rows():
