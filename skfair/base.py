@@ -279,6 +279,9 @@ class SensitiveFeaturesMixin(NamedArguments):
         parts.append(said_rows(*own["_n_rows"]))
         if (close := own.get("close_call_rate_", -1.0)) >= 0:  # NaN if it is not known
             parts.append(f"{close:.1%} of the decisions are close calls (close_calls)")
+        if models := own.get("estimators_"):
+            averaged = f"the mean of {len(models)} models (estimators_)"
+            parts.append(f"predicts by {averaged if len(models) > 1 else 'one model (estimator_)'}")
         if own.get("group_estimators_"):
             parts.append("groups estimated from the other columns (group_estimators_)")
         if "status_" in own:

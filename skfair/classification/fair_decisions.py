@@ -47,7 +47,7 @@ from skfair.estimators.decisions.solve import search
 from skfair.estimators.objective import Measure, Objective
 from skfair.estimators.passed_scores import rows_of_scores
 from skfair.estimators.seen_rows import check_unseen
-from skfair.estimators.wrapped_estimator import WrapsEstimator, read_for_wrapped
+from skfair.estimators.wrapped_estimator import FitsOnFolds, read_for_wrapped
 from skfair.estimators.wrapped_scores import as_rows, groups_of_new_rows, kept_folds, mean_chances
 from skfair.groups.attributes import check_aligned
 from skfair.groups.cohort import Cohort, kinds_of
@@ -65,7 +65,7 @@ from skfair.utils.wrappers import warn_of_decider
 @documented
 class FairDecisionClassifier(
     Certified,
-    WrapsEstimator,
+    FitsOnFolds,
     PositiveClass,
     ClassifierMixin,
     SensitiveFeaturesMixin,
@@ -176,10 +176,11 @@ class FairDecisionClassifier(
         Weight of a term p log p that is added to the probabilities p if many rows would otherwise
         be tied. It is 0 if no ties have to be broken.
     estimators_ : list of classifiers
-        Classifiers that were fitted on the folds. Their probabilities are averaged.
+        Classifiers that predict new rows, and whose probabilities are averaged: those of the folds,
+        or a single one.
     group_estimators_ : list of lists
-        Models of the group for each attribute, one per fold. The list is empty if the group does
-        not have to be estimated.
+        Models of the group for each attribute, one per fold or a single one. The list is empty if
+        the group does not have to be estimated.
     train_predictions_ : ndarray of shape (n_samples,)
         Out-of-fold decisions on the training rows, for which the limits hold.
     train_disparity_ : float
@@ -278,7 +279,6 @@ class FairDecisionClassifier(
     _takes_caps = True
     _takes_partitions = True
     _decider: Decider
-    estimators_: list[Any]
     is_group_aware_: bool
 
     _parameter_constraints: dict[str, Any] = {
@@ -288,6 +288,7 @@ class FairDecisionClassifier(
         "group_aware": ["boolean", StrOptions({"mixed"})],
         "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
         "cv": ["cv_object", StrOptions({"auto", "prefit"})],
+        "ensemble": ["boolean"],
         "objective": "no_validation",  # Objective checks it
         "min_rate": "no_validation",  # floors() and budget() check the next two
         "selection_rate": "no_validation",
@@ -315,6 +316,7 @@ class FairDecisionClassifier(
         pos_label: ClassLabel = None,
         certificate: float | Certificate | None = None,
         cv: Any = "auto",
+        ensemble: bool = True,
         n_jobs: int | None = None,
         random_state: Seed = None,
     ) -> None:
@@ -331,6 +333,7 @@ class FairDecisionClassifier(
         self.certificate = certificate
         self.pos_label = pos_label
         self.cv = cv
+        self.ensemble = ensemble
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -362,6 +365,13 @@ class FairDecisionClassifier(
         """
         refuse_misspelt(self, self._inner(), fit_params)
         self.cv = kept_folds(self.cv)
+        if self.certificate is not None and not self.ensemble and self._has_folds:
+            raise ValueError(
+                "certificate= tests the models of the folds, and a single model of all rows "
+                "(ensemble=False) is none of them. Leave ensemble=False out. Or certify one model: "
+                "fit it to other rows, and pass it as FrozenEstimator(model), with "
+                "group_aware=True."
+            )
         if is_lazy(X, y, units, sensitive_features, control_features, sample_weight):
             if not (self.group_aware and self._is_prefit):  # then models are fitted on the rows
                 raise TypeError(
@@ -570,8 +580,8 @@ class FairDecisionClassifier(
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Probability of each class, averaged over the models of the folds. The columns are in the
-            order of ``classes_``.
+            Probability of each class, averaged over ``estimators_``. The columns are in the order
+            of ``classes_``.
         """
         check_is_fitted(self)
         if self._decider.offsets.any() or self._decider.corrections is not None:

@@ -40,8 +40,8 @@ from skfair.estimators.wrapped_scores import (
     Split,
     chances_of,
     change_by_another_deal,
+    cross_fitted,
     fitted,
-    held_out,
     mean_chances,
 )
 from skfair.groups.training_data import TrainingData
@@ -56,7 +56,7 @@ MOST_PAIRS = 20
 class GroupModels:
     """Models of the groups of each attribute."""
 
-    models: list[list[Any]]  # models of the folds, for each attribute
+    models: list[list[Any]]  # for each attribute the models of which new rows get the mean
     labels: list[IntArray]  # numbers 0, 1, ... of the pairs or groups of each attribute
     sizes: tuple[int, ...]  # number of groups of each attribute
     n_classes: int
@@ -129,7 +129,7 @@ class GroupFits(NamedTuple):
 
 def fit_groups(
     estimator: Any,  # the outer estimator, with ``group_estimator`` and ``n_jobs``
-    inner: Sequence[Any],  # models of its folds, whose transformers the neutral models use
+    inner: Sequence[Any],  # its models, of folds and all rows: neutral ones use their transformers
     data: TrainingData,
     classes: IntArray,  # (n_samples,): number of the class of each row
     chances: FloatArray,  # (n_samples, n_classes): out-of-fold probabilities
@@ -148,7 +148,10 @@ def fit_groups(
                 "group_estimator=, such as LogisticRegression(), or None."
             )
     n_classes, sizes = chances.shape[1], np.diff(groups.offsets)
-    known, labels, of_rows = [], [], []
+    parts = [train for train, _ in splits]
+    if not estimator.ensemble:
+        parts.append(np.arange(classes.size))
+    labels, found = [], []
     for codes, start, size in zip(groups.codes, groups.offsets, sizes, strict=False):
         target, width = codes - start, size
         if size * n_classes <= MOST_PAIRS:
@@ -156,24 +159,23 @@ def fit_groups(
         labels.append(np.arange(width))
         if chosen is not None:
             check_unseen_groups(estimator, data, target)
-        fits = [  # if ``inner`` has a single model, it is used for all folds
-            delayed(fit)(inner[min(k, len(inner) - 1)], data.X, target, params, groups.known(train))
-            for k, (train, _) in enumerate(splits)
+        fits = [  # if ``inner`` has a single model, it is used for all parts
+            delayed(fit)(inner[min(k, len(inner) - 1)], data.X, target, params, groups.known(part))
+            for k, part in enumerate(parts)
         ]
         read = partial(chances_of, classes=labels[-1])
-        of_folds, of_attribute = held_out(fits, data.X, splits, read, estimator.n_jobs)
-        known.append(of_folds)
-        of_rows.append(of_attribute)
-    models = GroupModels(known, labels, tuple(sizes.tolist()), n_classes)
+        found.append(cross_fitted(fits, data.X, splits, read, estimator.n_jobs))
+    serving, of_rows = [own.serving for own in found], [own.values for own in found]
+    models = GroupModels(serving, labels, tuple(sizes.tolist()), n_classes)
 
     def other_joint(chances: FloatArray) -> FloatArray:
-        parts = []
-        for own, models_of_folds, classes_of_own in zip(of_rows, known, labels, strict=True):
+        others = []
+        for own, classes_of_own in zip(found, labels, strict=True):
             read = partial(chances_of, classes=classes_of_own)
-            changes = change_by_another_deal(models_of_folds, data.X, splits, read)
-            part = np.maximum(own + changes, TINY)
-            parts.append(part / part.sum(axis=1, keepdims=True))
-        return models._together(parts, chances)
+            changes = change_by_another_deal(own.of_folds, data.X, splits, read)
+            other = np.maximum(own.values + changes, TINY)
+            others.append(other / other.sum(axis=1, keepdims=True))
+        return models._together(others, chances)
 
     return GroupFits(models, models._together(of_rows, chances), other_joint)
 

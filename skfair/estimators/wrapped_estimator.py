@@ -1,7 +1,7 @@
 """The estimator inside a post-processing one: its choice, its arguments, its out-of-fold values.
 
 FairDecisionClassifier, FairDecisionRegressor and PartialParityCalibrator inherit from
-:class:`WrapsEstimator`. Their ``fit`` calls :func:`read_for_wrapped` for the rows, ``_row_params``
+:class:`FitsOnFolds`. Their ``fit`` calls :func:`read_for_wrapped` for the rows, ``_row_params``
 for the arguments of the fits inside, and :func:`values_unseen` for models and out-of-fold values.
 """
 
@@ -19,17 +19,18 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import delayed
-from sklearn.utils.validation import _check_y
+from sklearn.utils.validation import _check_y, check_is_fitted
 
-from skfair._typing import ColumnLike, FloatArray, MatrixLike
+from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike
 from skfair.base import SensitiveFeaturesMixin
 from skfair.estimators.certificate import NOT_LAZY
 from skfair.estimators.wrapped_scores import (
+    CrossFits,
     Split,
     as_rows,
     check_fitted,
+    cross_fitted,
     fitted,
-    held_out,
     refuse_folds_of_rows,
 )
 from skfair.exceptions import ExplainedVarianceWarning
@@ -162,6 +163,44 @@ class WrapsEstimator:
         return tags
 
 
+class FitsOnFolds(WrapsEstimator):
+    """Mixin of those that fit it on folds, find limits out of fold, and then predict new rows.
+
+    Parameters
+    ----------
+    ensemble : bool, default=True
+        Which models predict new rows, as in
+        :class:`~sklearn.calibration.CalibratedClassifierCV`. Limits are found on out-of-fold values
+        in both cases.
+
+        - True: The models of the folds predict, and their values are averaged.
+        - False: One model predicts, ``estimator_``, which is fitted on all rows after those of the
+          folds. If groups are estimated, so is one model of the groups for each attribute. Serving
+          costs a fifth, and the model can be explained, exported and stored like any other. Boosted
+          trees of few rows lose some accuracy.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The model that predicts, if it is a single one: with ``ensemble=False``, or if it was passed
+        fitted.
+    """
+
+    ensemble: bool
+    estimators_: list[Any]  # the models of which new rows get the mean
+
+    @property
+    def estimator_(self) -> Any:
+        """The model that predicts, if it is a single one."""
+        check_is_fitted(self)
+        if len(self.estimators_) > 1:
+            raise AttributeError(
+                f"This {type(self).__name__} predicts by the mean of {len(self.estimators_)} "
+                "models, estimators_. Fit with ensemble=False for a single one."
+            )
+        return self.estimators_[0]
+
+
 def read_parts(read: Callable[[MatrixLike], FloatArray], X: MatrixLike) -> FloatArray:
     """Return ``read(X)``, one value for each row, computed in the partitions if X has any."""
     if not isinstance(X, PartitionedRows):
@@ -176,27 +215,27 @@ def _read_part(X: Any, read: Callable[[MatrixLike], FloatArray]) -> FloatArray |
 
 
 def values_unseen(
-    estimator: WrapsEstimator,
+    estimator: FitsOnFolds,
     inner: Any,
     read: Callable[[Any, MatrixLike], FloatArray],  # returns the values of a fitted model for rows
     X: MatrixLike,
     y: ColumnLike,
     params: dict[str, Any],  # arguments of the fit inside, by row
     splits: Callable[[], list[Split]],  # makes the folds; not called if the estimator is fitted
-) -> tuple[list[Any], FloatArray]:
-    """Return the models, and a value for each row by a model that was not fitted to it.
-
-    The models are the models of the folds, or the only one if it was passed fitted.
-    """
+) -> CrossFits:
+    """Fit the models, and read a value for each row by a model that was not fitted to it."""
     if estimator._is_prefit:
         check_fitted(inner)
-        return [inner], read_parts(partial(read, inner), X)
-    # If limits of the model inside cost much R2, the first fold says so for all folds.
+        return CrossFits([inner], read_parts(partial(read, inner), X), [inner])
+    rows: list[IntArray | None] = [train for train, _ in splits()]
+    if not estimator.ensemble:
+        rows.append(None)  # all rows
+    # If limits of the model inside cost much R2, the first fold says so for all fits.
     fits = [
         delayed(fitted)(inner, X, y, params, train, (ExplainedVarianceWarning,) * (fold > 0))
-        for fold, (train, _) in enumerate(splits())
+        for fold, train in enumerate(rows)
     ]
-    return held_out(fits, X, splits(), read, estimator.n_jobs)
+    return cross_fitted(fits, X, splits(), read, estimator.n_jobs)
 
 
 def numbers_of(model: BaseEstimator, X: MatrixLike) -> FloatArray:

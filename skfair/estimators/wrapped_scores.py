@@ -5,8 +5,8 @@ FairDecisionClassifier, FairDecisionRegressor and PartialParityCalibrator use th
 - *Folds.* :func:`kept_folds` and :func:`known_folds` read ``cv=``, :func:`make_splits` returns the
   pairs (train, test) of row numbers.
 - *Models.* :func:`with_probabilities`, :func:`check_fitted` and :func:`check_prefit` check or
-  complete an estimator, :func:`fitted` fits a clone on some rows, and :func:`held_out` fits one for
-  each fold and reads it on the rows that it was not fitted on.
+  complete an estimator, :func:`fitted` fits a clone on some rows, and :func:`cross_fitted` fits
+  one for each fold and reads it on the rows that it was not fitted on.
 - *Values.* :func:`scores_of`, :func:`chances_of` and :func:`own_and_chances_of` read one model on
   rows, :func:`mean_chances` and :func:`mean_over` average over the models of folds.
 - *New rows.* :func:`as_rows` and :func:`groups_of_new_rows` are for predictions.
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,19 +182,46 @@ def refuse_folds_of_rows(cv: Any, units: ColumnLike | None, reason: str) -> None
         )
 
 
+class CrossFits(NamedTuple):
+    """Models of folds, their values for the rows that they were not fitted to, and what serves."""
+
+    of_folds: list[Any]  # one for each fold; a single one if it was passed fitted
+    values: FloatArray  # for each row the value of the model that was not fitted to it
+    # The models of which new rows get the mean: those of the folds, or one of all rows
+    serving: list[Any]
+
+    @property
+    def models(self) -> list[Any]:
+        """The models of the folds, and then those that serve."""
+        return self.of_folds + self.serving
+
+
+def cross_fitted(
+    fits: Iterable[Any],  # one for each fold, and perhaps one of all rows, as ``delayed`` calls
+    X: MatrixLike,
+    splits: Sequence[tuple[IntArray, IntArray]],
+    read: Callable[[Any, MatrixLike], FloatArray],
+    n_jobs: int | None,
+) -> CrossFits:
+    """Fit the models of the folds, and read each on the rows of its fold."""
+    models, values = _held_out(fits, X, splits, read, n_jobs)
+    of_folds = models[: len(splits)]
+    return CrossFits(of_folds, values, models[len(splits) :] or of_folds)
+
+
 @fitted_once
-def held_out(
-    fits: Iterable[Any],  # one for each fold, as joblib's ``delayed`` calls
+def _held_out(
+    fits: Iterable[Any],
     X: MatrixLike,
     splits: Sequence[tuple[IntArray, IntArray]],
     read: Callable[[Any, MatrixLike], FloatArray],
     n_jobs: int | None,
 ) -> tuple[list[Any], FloatArray]:
-    """Fit the models of the folds; return them and for each row the value of its fold's model."""
+    """Return all models, and for each row the value of its fold's model."""
     models = list(Parallel(n_jobs=n_jobs)(fits))
     parts = [
         read(model, _safe_indexing(X, test))
-        for model, (_, test) in zip(models, splits, strict=True)
+        for model, (_, test) in zip(models, splits, strict=False)
     ]
     values = np.zeros((_num_samples(X), *parts[0].shape[1:]))
     for part, (_, test) in zip(parts, splits, strict=True):

@@ -27,7 +27,7 @@ from skfair.estimators import wrapped_scores
 from skfair.estimators.certificate import Certificate
 from skfair.estimators.seen_rows import check_unseen
 from skfair.estimators.wrapped_estimator import (
-    WrapsEstimator,
+    FitsOnFolds,
     read_for_wrapped,
     read_parts,
     values_unseen,
@@ -50,7 +50,7 @@ from skfair.utils.threads import one_thread_if_few
 
 @documented
 class PartialParityCalibrator(
-    PartialPrediction, WrapsEstimator, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+    PartialPrediction, FitsOnFolds, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
     """Post-process the scores of any classifier to limit a disparity within an interval of ranks.
 
@@ -83,8 +83,7 @@ class PartialParityCalibrator(
         Unit of the disparity. If "conditional", it is a fraction of the rows in the interval. If
         "ccdf", it is a fraction of all rows of a group.
     cv : int, splitter, iterable, "prefit" or None, default=5
-        Folds on which the classifier is fitted. The maps are learned on the out-of-fold scores, and
-        predictions are averaged over the fitted classifiers.
+        Folds on which the classifier is fitted. The maps are learned on the out-of-fold scores.
 
         - int: The number of folds. A hash of the row determines its fold within each group and
           class, so the order of the rows does not matter.
@@ -106,7 +105,8 @@ class PartialParityCalibrator(
     Attributes
     ----------
     estimators_ : list of estimators
-        Classifiers that were fitted on the folds. Their scores are averaged.
+        Classifiers that predict new rows, and whose scores are averaged: those of the folds, or a
+        single one.
     classes_ : ndarray of shape (2,)
         The class labels. The second one is the positive class.
     is_group_aware_ : bool
@@ -182,6 +182,7 @@ class PartialParityCalibrator(
         "max_disparity": [Interval(Real, 0, None, closed="left"), dict, None],
         "scale": [StrOptions({"conditional", "ccdf"})],
         "cv": ["cv_object", StrOptions({"prefit"})],
+        "ensemble": ["boolean"],
         "response_method": [StrOptions(set(wrapped_scores.RESPONSES))],
         "n_jobs": [Integral, None],
         **PartialPrediction._certificate_constraints,
@@ -199,6 +200,7 @@ class PartialParityCalibrator(
         sensitive: SensitiveLike = None,
         certificate: float | Certificate | None = None,
         cv: Any = 5,
+        ensemble: bool = True,
         response_method: str = "auto",
         n_jobs: int | None = None,
     ) -> None:
@@ -210,6 +212,7 @@ class PartialParityCalibrator(
         self.sensitive = sensitive
         self.certificate = certificate
         self.cv = cv
+        self.ensemble = ensemble
         self.response_method = response_method
         self.n_jobs = n_jobs
 
@@ -313,7 +316,8 @@ class PartialParityCalibrator(
         if not self._is_prefit:
             # This call is made for its error, if the model of a fold would see no row of a class.
             wrapped_scores.fewest_to_fit(data.y, splits())
-        return values_unseen(self, self._inner(), read, data.X, data.y, row_params, splits)
+        found = values_unseen(self, self._inner(), read, data.X, data.y, row_params, splits)
+        return found.serving, found.values
 
     def _params_inside(
         self, sample_weight: Any, sensitive_features: Any, fit_params: dict[str, Any]

@@ -37,7 +37,7 @@ from skfair.estimators.explained import (
 from skfair.estimators.group_probabilities import GroupModels, fit_groups
 from skfair.estimators.seen_rows import check_unseen
 from skfair.estimators.wrapped_estimator import (
-    WrapsEstimator,
+    FitsOnFolds,
     numbers_of,
     read_for_wrapped,
     values_unseen,
@@ -77,7 +77,7 @@ NEARLY_CONSTANT = 0.01
 
 @documented
 class FairDecisionRegressor(
-    WrapsEstimator, RegressorMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
+    FitsOnFolds, RegressorMixin, MetaEstimatorMixin, SensitiveFeaturesMixin, BaseEstimator
 ):
     r"""Post-process any regressor so that its predictions satisfy a fairness constraint.
 
@@ -144,10 +144,11 @@ class FairDecisionRegressor(
     Attributes
     ----------
     estimators_ : list of regressors
-        Regressors that were fitted on the folds. Their predictions are averaged.
+        Regressors that predict new rows, and whose predictions are averaged: those of the folds, or
+        a single one.
     group_estimators_ : list of lists of classifiers
-        Models of the group for each attribute, one per fold. The list is empty if the group does
-        not have to be estimated.
+        Models of the group for each attribute, one per fold or a single one. The list is empty if
+        the group does not have to be estimated.
     steps_ : list of Step
         Maps of the predictions in the order in which they are applied. Each step holds an attribute
         and the maps of its groups.
@@ -232,7 +233,6 @@ class FairDecisionRegressor(
     _default = LinearRegression
     _learns_without_group = True
     _mover: Mover
-    estimators_: list[Any]
     steps_: list[Step]
 
     _parameter_constraints: dict[str, Any] = {
@@ -243,6 +243,7 @@ class FairDecisionRegressor(
         "group_estimator": [HasMethods(["fit", "predict_proba"]), None],
         "cv": ["cv_object", StrOptions({"prefit"})],
         "unseen": [StrOptions({"error", "overall"})],
+        "ensemble": ["boolean"],
         "n_jobs": [Integral, None],
         **SensitiveFeaturesMixin._group_constraints,
     }
@@ -256,6 +257,7 @@ class FairDecisionRegressor(
         group_aware: bool = False,
         group_estimator: Estimator | None = None,
         cv: Any = FOLDS,
+        ensemble: bool = True,
         unseen: Literal["error", "overall"] = "error",
         sensitive: SensitiveLike = None,
         n_jobs: int | None = None,
@@ -266,6 +268,7 @@ class FairDecisionRegressor(
         self.group_aware = group_aware
         self.group_estimator = group_estimator
         self.cv = cv
+        self.ensemble = ensemble
         self.unseen = unseen
         self.sensitive = sensitive
         self.n_jobs = n_jobs
@@ -309,7 +312,7 @@ class FairDecisionRegressor(
         splits = cache(partial(make_splits, folds, data, kinds, is_numeric=True))
         check_unseen(self, data)
         params = self._row_params(data.sample_weight, fit_params, others)
-        models, values = values_unseen(self, inner, numbers_of, data.X, targets, params, splits)
+        found = values_unseen(self, inner, numbers_of, data.X, targets, params, splits)
         limits = limits_of_attributes(limit, data.groups)
         largest = loosest(limit)
         if not isinstance(constraint, Kolmogorov):
@@ -320,14 +323,16 @@ class FairDecisionRegressor(
             check_limit(largest, f"max_disparity={largest:g}")
         # The last field, P(group | row), is None as long as the groups themselves are used.
         task = NumberTask(constraint, limits, targets, data.groups, weights, None)
-        free, group_models = task.moved([], values), None
+        free, group_models = task.moved([], found.values), None
         if free.excess > 0 and not self.group_aware:
             # fit_groups estimates pairs of group and class. Here all rows have the same class.
             classes, chances = np.zeros(targets.size, np.int64), np.ones((targets.size, 1))
-            group_models, joint, _ = fit_groups(self, models, data, classes, chances, splits())
+            group_models, joint, _ = fit_groups(
+                self, found.models, data, classes, chances, splits()
+            )
             task = task._replace(chances=by_attribute(joint, data.groups.offsets))
         moved = find_steps(free, task)
-        attributes = _attributes(data, models, group_models, moved, free, task)
+        attributes = _attributes(data, found.serving, group_models, moved, free, task)
         larger = None
         if isinstance(constraint, LossParity | MeanResidualParity) and moved.excess <= 0:
             larger = larger_errors(attributes["changes_"])

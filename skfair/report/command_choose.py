@@ -63,6 +63,7 @@ _OF_FIT = (
     "units",
     "constraint",
     "group_aware",
+    "one_model",
     "pos_label",
     "pos_label_true",
     "bins",
@@ -229,6 +230,7 @@ def _path(
         group_estimator=trees if options.score is not None else None,
         sensitive=Sensitive(intersectional=False),
         cv=cv,
+        ensemble=not options.one_model,
         random_state=options.random_state,
     )
     of_fit = {name: fitting[name] for name in ("X", "y", "sensitive_features")}

@@ -265,6 +265,10 @@ _CHOOSE_OPTIONS: Options = {
             "let decisions use the group, which may be disparate treatment under the law",
             {"action": "store_true"},
         ),
+        "--one-model": (
+            "let one model of all rows decide, not the mean of five models (ensemble=False)",
+            {"action": "store_true"},
+        ),
     },
     "reading": _READING | _same("--pos-label-true"),
     "result": {

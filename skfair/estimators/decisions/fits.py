@@ -17,7 +17,7 @@ import numpy as np
 from skfair._typing import ColumnLike, FloatArray, IntArray, MatrixLike
 from skfair.estimators.decisions.bind import DecisionProblem, LabelledRows
 from skfair.estimators.group_probabilities import GroupFits, fit_groups
-from skfair.estimators.wrapped_estimator import WrapsEstimator, values_unseen
+from skfair.estimators.wrapped_estimator import FitsOnFolds, values_unseen
 from skfair.estimators.wrapped_scores import (
     FEW_ROWS,
     FEWEST_DEALT,
@@ -41,7 +41,7 @@ from skfair.groups.training_data import PassedRows, TrainingData
 class ClassFits:
     """Models of the classes, their out-of-fold answers for the training rows, and the folds."""
 
-    models: list[Any]  # one for each fold; a single one if it was passed fitted
+    models: list[Any]  # of which new rows get the mean: those of the folds, or a single one
     own: IntArray  # (n_samples,): number of the class that the model itself predicts, out-of-fold
     chances: FloatArray  # (n_samples, n_classes): out-of-fold probabilities
     splits: Callable[[], list[Split]]  # makes the folds of these rows; not called for fitted models
@@ -89,7 +89,7 @@ def read_folds(
 
 
 def fit_classes(
-    estimator: WrapsEstimator,
+    estimator: FitsOnFolds,
     data: TrainingData,
     rows: LabelledRows,
     params: dict[str, Any],  # arguments of the fit inside, by row
@@ -111,7 +111,8 @@ def fit_classes(
         inner = with_probabilities(inner, fewest_to_fit(once.y, splits(), needed))
     is_calibrated = not hasattr(estimator._inner(), "predict_proba")
     read = partial(own_and_chances_of, classes=rows.classes, is_calibrated=is_calibrated)
-    models, answers = values_unseen(estimator, inner, read, once.X, once.y, params, splits)
+    found = values_unseen(estimator, inner, read, once.X, once.y, params, splits)
+    models, answers = found.of_folds, found.values
     own, chances = answers[:, 0].astype(np.int64), np.ascontiguousarray(answers[:, 1:])
     spread = splits
     if passed is not None:
@@ -119,7 +120,7 @@ def fit_classes(
         spread = cache(lambda: passed.spread(splits()))
 
     def group_models(chances: FloatArray) -> GroupFits:
-        return fit_groups(estimator, models, data, rows.codes, chances, spread())
+        return fit_groups(estimator, found.models, data, rows.codes, chances, spread())
 
     def other_chances() -> FloatArray | None:
         if len(models) == 1:  # passed fitted
@@ -130,4 +131,4 @@ def fit_classes(
         changes = change_by_another_deal(models, once.X, splits(), read_chances)
         return np.clip(chances + (changes if passed is None else changes[passed.owners]), 0.0, 1.0)
 
-    return ClassFits(models, own, chances, spread, group_models, other_chances)
+    return ClassFits(found.serving, own, chances, spread, group_models, other_chances)
