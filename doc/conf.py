@@ -102,6 +102,7 @@ TAUGHT_ORDER = {
         "regression",
         "guarantee",
         "repeat_visits",
+        "explain_decision",
     ),
     "ranks": (
         "top_fifth",

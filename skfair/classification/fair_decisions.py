@@ -37,6 +37,7 @@ from skfair.estimators.certificate import Certificate, Certified
 from skfair.estimators.certified.paths import certify
 from skfair.estimators.classes import PositiveClass, accuracy_in_blocks
 from skfair.estimators.decisions.bind import DecisionSpec, bind
+from skfair.estimators.decisions.explanation import explained
 from skfair.estimators.decisions.fits import fit_classes, read_folds
 from skfair.estimators.decisions.prediction import (
     Decider,
@@ -479,7 +480,8 @@ class FairDecisionClassifier(
 
         The classes are in the order of ``_ordered_classes``.
         """
-        check_is_fitted(self)
+        if not hasattr(self, "_decider"):  # check_is_fitted itself takes longer than a threshold
+            check_is_fitted(self)
         (values,) = self._margins_by([self._decider], X, sensitive_features, control_features)
         return values
 
@@ -572,6 +574,53 @@ class FairDecisionClassifier(
         both = [self._decider, self._decider.dealt_anew()]
         own, other = map(decided, self._margins_by(both, X, sensitive_features, control_features))
         return np.asarray(own != other)
+
+    def explain_decision(
+        self,
+        X: MatrixLike,
+        *,
+        sensitive_features: ColumnsLike | None = None,
+        control_features: ColumnsLike | None = None,
+    ) -> Any:
+        """Say why people got their decision, and what the limits change of it.
+
+        This requires two classes. A row has a threshold on the probability of the positive class.
+        If the group is known it is that of the group. If it is estimated, the threshold also
+        depends on the estimate, so that two people may have different ones.
+
+        Returns
+        -------
+        reasons : DataFrame
+            A table with one row per sample, and these columns.
+
+            - ``decision``: The predicted class.
+            - ``probability``: The probability of the positive class.
+            - ``threshold`` and ``selected``: The threshold of this person, and whether people
+              "above" or "below" it are selected. It is inf or -inf if the decision is the same
+              whatever the probability.
+            - ``threshold_without_limits`` and ``decision_without_limits``: The same without the
+              limits, by ``objective`` alone. For a ratio such as "f1" errors keep the weights that
+              they have within the limits.
+            - "estimated sex=f", and so on: The estimated probability of each group, if decisions
+              use it.
+            - ``sentence``: The decision in words.
+        """
+        if not hasattr(self, "_decider"):
+            check_is_fitted(self)
+        if self.classes_.size > 2:
+            raise ValueError(
+                f"explain_decision has no thresholds for {self.classes_.size} classes. Compare "
+                "decision_function(X), the probabilities minus offsets, with predict_proba(X)."
+            )
+        groups = groups_of_new_rows(self, X, sensitive_features)
+        columns = self._sensitive.control_features
+        strata = strata_of_new_rows(self._decider, X, control_features, columns)
+        rows = read_features(self, as_rows(X), skip_check_array=True)
+        classes = self._ordered_classes
+        chances = mean_chances(self.estimators_, rows, classes)
+        names = self.groups_
+        table = explained(self._decider, rows, chances, groups, strata, classes, names)
+        return table.set_index(X.index) if hasattr(X, "index") else table
 
     @by_block(n_columns=lambda model: model.classes_.size)
     def predict_proba(self, X: MatrixLike) -> FloatArray:

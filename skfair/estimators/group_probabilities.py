@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,13 +107,21 @@ def _within_class(of_pairs: FloatArray, chances: FloatArray) -> FloatArray:
     should rely on the same probabilities of classes.
     """
     n_classes = chances.shape[1]
-    n_groups = of_pairs.shape[1] // n_classes
-    # Products with matrices of 0 and 1 are many times faster here than sums over short axes.
-    spread = np.tile(np.eye(n_classes), n_groups)
+    of_class, of_group = _sums_of_pairs(of_pairs.shape[1] // n_classes, n_classes)
     # If the model gives a class the probability 0, P(group | row) is used instead of 0 / 0.
-    of_groups = of_pairs @ np.kron(np.eye(n_groups), np.ones((n_classes, n_classes)))
-    of_pairs = of_pairs + TINY * of_groups
-    return np.asarray(of_pairs * (chances / (of_pairs @ spread.T) @ spread))
+    of_pairs = of_pairs + TINY * (of_pairs @ of_group)
+    return np.asarray(of_pairs * (chances / (of_pairs @ of_class.T) @ of_class))
+
+
+@cache
+def _sums_of_pairs(n_groups: int, n_classes: int) -> tuple[FloatArray, FloatArray]:
+    """Return matrices of 0 and 1 whose products with pairs are sums over a class and over a group.
+
+    Products are many times faster here than sums over short axes.
+    """
+    of_class = np.tile(np.eye(n_classes), n_groups)
+    of_group = np.kron(np.eye(n_groups), np.ones((n_classes, n_classes)))
+    return of_class, np.asarray(of_group, np.float64)
 
 
 class GroupFits(NamedTuple):
@@ -199,7 +207,7 @@ def fit_neutral(
     row_params: dict[str, Any],  # weights of the rows, if there are any
     rows: IntArray,  # the rows to fit on
 ) -> Any:
-    """Return a neutral classifier of ``target``, in a pipeline with transformers of ``inner``."""
+    """Return a neutral classifier of ``target``, after the transformers of ``inner``."""
     # These imports take 0.05 s, so they are made only if they are needed.
     from sklearn.compose import ColumnTransformer
     from sklearn.ensemble import HistGradientBoostingClassifier
@@ -230,11 +238,16 @@ def fit_neutral(
     elif hasattr(last, "coef_") or sparse.issparse(X):
         model = LogisticRegression(max_iter=1000)
         if isinstance(X, np.ndarray):
-            return make_pipeline(*steps, _fitted_to_scaled(model, X, target, weights))
+            return _after(steps, _fitted_to_scaled(model, X, target, weights))
         scaler = MaxAbsScaler() if sparse.issparse(X) else StandardScaler()
         X = scaler.fit(X, **({} if sparse.issparse(X) else weights)).transform(X)
         steps.append(scaler)
-    return make_pipeline(*steps, model.fit(X, target, **weights))
+    return _after(steps, model.fit(X, target, **weights))
+
+
+def _after(steps: list[Any], model: Any) -> Any:
+    """Return a fitted model after transformers; without any it is no pipeline, which takes time."""
+    return make_pipeline(*steps, model) if steps else model
 
 
 def _fitted_to_scaled(

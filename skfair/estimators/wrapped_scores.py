@@ -342,6 +342,8 @@ def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> Fl
         raise ValueError(
             f"{type(model).__name__}.predict_proba returned values that are no probabilities."
         )
+    if np.array_equal(model.classes_, classes) and total.all():
+        return np.asarray(predicted / total[:, None])
     place = _places(model, classes)
     chances = np.zeros((predicted.shape[0], classes.size))
     chances[:, place] = predicted / np.where(total > 0, total, 1.0)[:, None]

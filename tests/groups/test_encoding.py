@@ -13,6 +13,7 @@ from skfair.exceptions import SmallGroupWarning
 from skfair.groups.encoding import encode_groups
 from skfair.groups.strata import read_strata
 from skfair.metrics import demographic_parity_difference
+from skfair.utils.factorize import factorize
 from tests.families import rows_of_families
 from tests.messages import messages
 from tests.seeds import generator
@@ -437,6 +438,33 @@ def test_arrays_of_pandas_around_numpy_arrays(levels, monkeypatch):
     found = encode_groups(values)
     assert list(found.names) == [str(level) for level in levels]
     assert found.codes.tolist() == [[0, 1] * 5]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series(["m", "f", "m"], dtype=object),
+        pd.Series(["m", "f", None], dtype="string"),
+        pd.Series(["m", None, float("nan")], dtype=object),
+        pd.Series(["f", 1, True], dtype=object),
+        pd.Series([3, -1, 3]),
+        pd.Series([3, None, 3], dtype="Int64"),
+        pd.Series([2.0, 1.0, float("nan")]),
+        pd.Series([True, False, True]),
+        pd.Series(["m", "f"], dtype=pd.CategoricalDtype(["m", "f", "x"])),
+        pd.Series([2**63, 5], dtype=np.uint64),
+        pd.Series(["m"]),
+        pd.Series([b"m", b"f"]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [pd.Series, np.asarray])
+def test_a_few_rows_are_read_as_many_are(values, kind):
+    few, many = factorize(kind(values)), factorize(kind(pd.concat([values] * 20)))
+    assert few.levels == many.levels
+    assert list(map(type, few.levels)) == list(map(type, many.levels))
+    assert few.codes.tolist() == many.codes[: len(values)].tolist()
+    assert few.codes.dtype == many.codes.dtype
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import logit
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -23,13 +22,7 @@ from sklearn.utils.validation import _num_samples
 
 from skfair._typing import ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.enforcement.decisions.mixtures import Mixture
-from skfair.enforcement.decisions.shares import (
-    Shares,
-    estimated_shares,
-    known_shares,
-    margins,
-    with_ties_broken,
-)
+from skfair.enforcement.decisions.shares import estimated_shares, margins, with_ties_broken
 from skfair.estimators.decisions.bind import LabelledRows
 from skfair.estimators.group_probabilities import GroupModels
 from skfair.estimators.probability_corrections import ProbabilityCorrections
@@ -87,8 +80,12 @@ class Decider:
             values = self.mixture.values(values, groups[0], self.draws(rows))
         if not self.offsets.any():
             return values
-        shares = self._shares(rows, chances, groups, strata)
-        result = margins(values, shares, self.offsets.reshape(-1, self.offsets.shape[-1]))
+        if self.group_models is None:
+            result = values - self._paid(chances, groups, strata)
+        else:
+            joint = self.group_models.joint(rows, chances)
+            shares = estimated_shares(joint, strata, self.offsets.shape[1])
+            result = margins(values, shares, self.offsets.reshape(-1, self.offsets.shape[-1]))
         if self.mixture is not None:
             # Offsets of a mixture are on the scale of draws. Rows of unknown groups have no draw,
             # so they keep their values, to which the mixture has applied its usual threshold.
@@ -102,28 +99,30 @@ class Decider:
         assert self.other_offsets is not None
         return replace(self, offsets=self.other_offsets)
 
-    def _shares(
-        self, rows: Any, chances: FloatArray, groups: IntArray | None, strata: IntArray | None
-    ) -> Shares:
-        """Return the shares of rows in the features (group, stratum, true class).
+    def _paid(
+        self, chances: FloatArray, groups: IntArray | None, strata: IntArray | None
+    ) -> FloatArray:
+        """Return the offset of each decision of rows of known groups, (n_samples, n_classes).
 
-        A row with an unknown group in any attribute counts as an average row in all of them.
+        A row with an unknown group in any attribute counts as an average row in all of them. This
+        is ``shares @ offsets`` of :mod:`skfair.enforcement.decisions.shares`, without the sparse
+        shares, which take longer for one row than many models.
         """
-        n_groups, n_strata = self.offsets.shape[:2]
-        if self.group_models is not None:
-            return estimated_shares(self.group_models.joint(rows, chances), strata, n_strata)
+        starts, stratum = self.groups.offsets, 0 if strata is None else strata
         if groups is None:  # no offset depends on the group
-            groups = np.repeat(self.groups.offsets[:-1, None], chances.shape[0], axis=1)
-        known = known_shares(groups, n_groups, strata, n_strata, chances)
-        if groups.min(initial=0) >= 0:
-            return known
-        average = self.marginals[None, :, None] * chances[:, None, :]
-        other = estimated_shares(average, strata, n_strata)
-        is_unseen = np.asarray((groups < 0).any(axis=0), dtype=np.float64)
-        return sparse.csr_array(
-            sparse.diags_array(1 - is_unseen) @ known
-            + sparse.diags_array(is_unseen) @ sparse.csr_array(other)
-        )
+            groups = np.repeat(starts[:-1, None], chances.shape[0], axis=1)
+        unknown = np.flatnonzero((groups < 0).any(axis=0))
+        paid = np.zeros_like(chances)
+        for codes, first, end in zip(groups, starts[:-1], starts[1:], strict=True):
+            for k, of_class in enumerate(chances.T):
+                offsets = self.offsets[codes, stratum, k]
+                if unknown.size:
+                    average = np.tensordot(
+                        self.marginals[first:end], self.offsets[first:end, :, k], 1
+                    )
+                    offsets[unknown] = average[0 if strata is None else strata[unknown]]
+                paid += of_class[:, None] * offsets
+        return paid
 
     def thresholds(self, names: NDArray[Any]) -> Any:
         """Return the threshold of each group on the probability of the second of two classes.

@@ -1,5 +1,6 @@
 """Thresholds and formulas say what offsets decide."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from skfair.enforcement.decisions.shares import estimated_shares, known_shares, margins
 from skfair.estimators.decisions.prediction import Decider, linear_of
 from tests.seeds import generator
 
@@ -59,3 +61,28 @@ def test_formulas_decide_as_thresholds(table):
         own = formulas.loc[kind].to_numpy()
         expected = (1 - chances) * low + chances * high > 0
         assert np.array_equal(X @ own[:3] + own[3] > 0, expected)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_of_known_groups_pay_the_offsets_of_their_shares(seed):
+    """``margins`` of the search reads shares; the decider reads offsets of the groups directly."""
+    rng = generator(seed)
+    sizes, n, n_strata, n_classes = rng.integers(1, 5, 1 + seed % 3), 60, 1 + seed % 2, 2 + seed % 4
+    starts = np.append(0, np.cumsum(sizes))
+    offsets = rng.normal(size=(starts[-1], n_strata, n_classes, n_classes))
+    marginals = np.concatenate([rng.dirichlet(np.ones(size)) for size in sizes])
+    groups = np.stack([rng.integers(*ends, n) for ends in pairwise(starts)])
+    strata = None if n_strata == 1 else rng.integers(0, n_strata, n)
+    chances = rng.dirichlet(np.ones(n_classes), n)
+    decider = Decider(
+        SimpleNamespace(offsets=starts, n_groups=starts[-1]),
+        *(None, marginals, np.eye(n_classes), offsets, None, None),
+    )
+    flat = offsets.reshape(-1, n_classes)
+    shares = known_shares(groups, starts[-1], strata, n_strata, chances)
+    found = decider.margins(None, chances, groups, strata)
+    np.testing.assert_array_equal(found, margins(chances, shares, flat))
+    groups[rng.integers(0, sizes.size, n), np.arange(n)] = -1  # one attribute is not known
+    average = estimated_shares(marginals[:, None] * chances[:, None, :], strata, n_strata)
+    unknown = decider.margins(None, chances, groups, strata)
+    np.testing.assert_allclose(unknown, margins(chances, average, flat))
