@@ -92,7 +92,7 @@ class _Ops:
         """Return a vector in double precision as an attribute of an operator."""
         from onnx.helper import make_tensor
 
-        return make_tensor("values", _DOUBLE, [len(values)], np.float64(values))
+        return make_tensor("values", _DOUBLE, [len(values)], np.asarray(values, dtype=np.float64))
 
     def __call__(self, name: str, *inputs: Any, **attributes: Any) -> Any:
         """Apply an operator, in an older version than the newest one if it follows the name."""
@@ -178,16 +178,21 @@ def _number_type(inputs: list[Any]) -> Any:
 def _used_inputs(scope: Any, model: BaseEstimator, inputs: list[Any], as_matrix: bool) -> list[Any]:
     """Return the inputs of the model: one matrix, or inputs of one column each.
 
-    It is the latter only if ``as_matrix`` is False, because the model inside chooses columns.
+    It is the latter if columns are texts, or if ``as_matrix`` is False, because the model inside
+    chooses columns.
     """
+    from skl2onnx.common.data_types import StringTensorType
+
     positions = model._model_positions
     if len(inputs) > 1 and positions is not None:
         inputs, positions = [inputs[i] for i in positions], None
-    if len(inputs) > 1 and not as_matrix:
+    is_text = [isinstance(own.type, StringTensorType) for own in inputs]
+    if (len(inputs) > 1 and not as_matrix) or (any(is_text) and positions is None):
         return inputs
     # Steps that choose among columns need to know the number of columns.
-    its_type = _number_type(inputs)([None, model.model_features_.size])
-    return [_declared(scope, "columns", _Columns(positions), inputs, its_type)]
+    its_type = StringTensorType if any(is_text) else _number_type(inputs)
+    step = _Columns(positions)
+    return [_declared(scope, "columns", step, inputs, its_type([None, model.model_features_.size]))]
 
 
 def _declared(scope: Any, name: str, step: object, inputs: list[Any], its_type: Any) -> Any:
@@ -340,7 +345,9 @@ def _register() -> None:
 
     def convert_columns(scope: Any, operator: Any, container: Any) -> None:
         ops, positions = _ops_of(container), operator.raw_operator.positions
-        columns = [ops.number(variable) for variable in operator.inputs]
+        columns = operator.inputs
+        if not isinstance(operator.outputs[0].type, StringTensorType):
+            columns = [ops.number(variable) for variable in columns]
         rows = ops("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
         if positions is not None:
             rows = ops("Gather", rows, np.asarray(positions, dtype=np.int64), axis=1)

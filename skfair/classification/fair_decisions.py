@@ -679,9 +679,9 @@ class FairDecisionClassifier(
         -------
         scores : DataFrame
             A table with one row per score. The columns hold the coefficient of each feature, the
-            ``intercept`` and the ``weight``. The index has the levels ``of`` ("class", or the
-            attribute whose groups are estimated), ``model`` (the number of the fold), ``group`` and
-            ``label``. To decide about a row,
+            ``intercept`` and the ``weight``. The index has the levels ``of`` ("outcome", or for
+            example "group of sex" for an attribute), ``model`` (the number of the fold), ``group``
+            and ``label``. To decide about a row,
 
             1. compute each score: the features times their coefficients, plus the intercept,
             2. take exp of it, and divide by the sum over the rows with the same ``of`` and
@@ -689,8 +689,8 @@ class FairDecisionClassifier(
             3. divide the probabilities of an attribute by their sum over the groups with the same
                ``label``,
             4. for each label, multiply the probabilities of each attribute with their ``weight``,
-               add them up, and add the ``weight`` of the class. Multiply the sum by the probability
-               of the class.
+               add them up, and add the ``weight`` of the outcome. Multiply the sum by the
+               probability of the outcome.
 
             The sum over the labels is ``decision_function``. The second class is predicted if it is
             above 0.

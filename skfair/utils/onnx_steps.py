@@ -70,7 +70,8 @@ def check_library(model: Any) -> None:
     library = type(model).__module__.partition(".")[0]
     if (library, type(model).__name__) in _OF_ONNXMLTOOLS and not _is_registered(type(model)):
         raise ImportError(
-            f"The converter of {type(model).__name__} is in onnxmltools: pip install onnxmltools."
+            f"The converter of {type(model).__name__} is in onnxmltools, which is not installed: "
+            "pip install onnxmltools."
         )
 
 
@@ -143,6 +144,9 @@ def conversions(
         kept, fill = _filled(model, np.str_ if is_text else np.float64)
         result = ops("Where", is_missing, fill[None], rows)
         result = ops("Gather", result, kept, axis=1)
+        if model.add_indicator:
+            marks = ops("Gather", is_missing, model.indicator_.features_.astype(np.int64), axis=1)
+            result = ops("Concat", result, ops.number(marks), axis=1)
         put(result, operator.outputs[0], ops, scope, container)
 
     return {
@@ -155,10 +159,10 @@ def _shape_of_imputed(operator: Any) -> None:
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
 
     model, kinds = operator.raw_operator, {type(own.type) for own in operator.inputs}
-    if model.add_indicator:
+    if model.add_indicator and _is_text(operator.inputs):
         raise ValueError(
-            "SimpleImputer(add_indicator=True) has no ONNX converter. Make the indicator a step of "
-            "its own: FeatureUnion([('filled', SimpleImputer()), ('missing', MissingIndicator())])."
+            "SimpleImputer(add_indicator=True) of texts has no ONNX converter. Leave it out, "
+            "and fill missing texts by a word of their own, SimpleImputer(strategy='constant')."
         )
     its_type = DoubleTensorType
     if _is_text(operator.inputs):
@@ -166,6 +170,8 @@ def _shape_of_imputed(operator: Any) -> None:
     elif kinds == {FloatTensorType}:
         its_type = FloatTensorType
     n_kept = _filled(model, object)[0].size
+    if model.add_indicator:
+        n_kept += model.indicator_.features_.size
     n_rows = operator.inputs[0].get_first_dimension()
     operator.outputs[0].type = its_type([n_rows, n_kept])
 

@@ -21,7 +21,9 @@ N = 900
 def people(key=0, n_groups=2):
     rng = generator(key)
     group = rng.integers(0, n_groups, N)
-    X = pd.DataFrame(rng.normal(size=(N, 3)) + (group % 2)[:, None] * [1, 0, 0], columns=list("abc"))
+    X = pd.DataFrame(
+        rng.normal(size=(N, 3)) + (group % 2)[:, None] * [1, 0, 0], columns=list("abc")
+    )
     y = (X["a"] + rng.normal(size=N) > 0.5).to_numpy().astype(int)
     return X * [1, 10, 1], y, np.array(list("fmxyzuvwpqrs"))[group]
 
@@ -34,10 +36,10 @@ def by_hand(table, X):
     of_model = share.groupby(level=["of", "model"]).transform("sum")
     chances = (share / of_model).groupby(level=["of", "group", "label"]).mean()
     weights = table["weight"].groupby(level=["of", "group", "label"]).first()
-    of_class = chances.loc["class"].droplevel("group")
+    of_class = chances.loc["outcome"].droplevel("group")
     worth = pd.DataFrame(np.zeros(of_class.shape), index=of_class.index)
-    worth = worth.add(weights.loc["class"].droplevel("group"), axis=0)
-    for attribute in set(chances.index.get_level_values("of")) - {"class"}:
+    worth = worth.add(weights.loc["outcome"].droplevel("group"), axis=0)
+    for attribute in set(chances.index.get_level_values("of")) - {"outcome"}:
         own = chances.loc[attribute]
         own = own / own.groupby(level="label").transform("sum")
         worth += own.mul(weights.loc[attribute], axis=0).groupby(level="label").sum()
@@ -60,6 +62,7 @@ def test_the_formula_of_estimated_groups_is_the_decision(n_groups, inner, positi
     model = FairDecisionClassifier(inner, constraint, 0.02 * n_groups, cv=2, pos_label=positive)
     model.fit(X, np.array(["no", "yes"])[y], sensitive_features=sex)
     assert model.group_estimators_
+    assert model.offsets_.any()
     margins = by_hand(model.to_formula(), X)
     np.testing.assert_allclose(margins, model.decision_function(X), atol=1e-9)
     assert np.array_equal(model.classes_[(margins > 0).astype(int)], model.predict(X))
@@ -74,7 +77,7 @@ def test_the_formula_of_several_attributes_and_of_fitted_models():
     )
     model.fit(X, y, sensitive_features=groups)
     table = model.to_formula()
-    assert set(table.index.get_level_values("of")) == {"class", "sex", "old"}
+    assert set(table.index.get_level_values("of")) == {"outcome", "group of sex", "group of old"}
     np.testing.assert_allclose(by_hand(table, X), model.decision_function(X), atol=1e-9)
 
 
@@ -113,14 +116,23 @@ def three(X):
 TREES = HistGradientBoostingClassifier(max_iter=4, max_leaf_nodes=4)
 BALANCED = LogisticRegression(class_weight={0: 1, 1: 30})
 
+
+def of_balanced():
+    return fitted(BALANCED, objective="balanced_accuracy").to_formula()
+
+
 test_other_decisions_are_told_what_to_use = messages(
     (ValueError, "estimated groups.*to_formula", lambda: fitted().to_thresholds()),
     (ValueError, "estimated groups.*to_formula", lambda: fitted().to_linear()),
     (ValueError, "only for two classes", lambda: fitted(target=three).to_thresholds()),
     (ValueError, "for two classes and group-blind", lambda: fitted(target=three).to_formula()),
     (ValueError, "to_thresholds", lambda: fitted(group_aware=True).to_formula()),
-    (ValueError, "HistGradientBoosting.*to_onnx", lambda: fitted(group_estimator=TREES).to_formula()),
-    (ValueError, "corrected", lambda: fitted(BALANCED, objective="balanced_accuracy").to_formula()),
+    (
+        ValueError,
+        "HistGradientBoosting.*to_onnx",
+        lambda: fitted(group_estimator=TREES).to_formula(),
+    ),
+    (ValueError, "corrected", of_balanced),
     (
         ValueError,
         "within strata.*to_onnx",

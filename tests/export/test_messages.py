@@ -4,11 +4,15 @@ import warnings
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.constraints import ConditionalOn
@@ -47,7 +51,7 @@ def by_column(model):
     return clone(model).set_params(sensitive=4).fit(WITH_SEX)
 
 
-def aware(groups, X=X, fitted_to=SEX, **options):
+def aware(groups, fitted_to=SEX):
     """Convert group-aware decisions, whose groups a user passes."""
     model = FairDecisionClassifier(LogisticRegression(), max_disparity=0.1, cv=2, group_aware=True)
     return to_onnx(model.fit(X, Y, sensitive_features=fitted_to), X, sensitive_features=groups)
@@ -71,6 +75,20 @@ def mixed():
         warnings.filterwarnings("ignore", "A hash of the row chooses")
         model.fit(noisy[:, None], y, sensitive_features=groups)
     return to_onnx(model, noisy[:, None], sensitive_features=groups)
+
+
+def indicator_of_texts():
+    jobs = pd.DataFrame({"job": np.where(SEX == "f", "a", None)})
+    imputer = SimpleImputer(strategy="most_frequent", add_indicator=True)
+    inner = make_pipeline(imputer, OneHotEncoder(), LogisticRegression())
+    model = FairDecisionClassifier(inner, max_disparity=1.0, cv=2)
+    return to_onnx(model.fit(jobs, Y, sensitive_features=SEX), jobs)
+
+
+class XGBClassifier(LogisticRegression):
+    """A model of XGBoost for which no converter is registered."""
+
+    __module__ = "xgboost.sklearn"
 
 
 STRATA = ConditionalOn("demographic_parity")
@@ -110,6 +128,8 @@ test_what_has_no_graph_is_said = messages(
         (ValueError, "without sensitive", lambda model=model: to_onnx(by_column(model), WITH_SEX))
         for model in by_families("ONNX").values()
     ),
+    (ValueError, "add_indicator=True.* of texts", indicator_of_texts),
+    (ImportError, "pip install onnxmltools", lambda: to_onnx(decisions(XGBClassifier()), X)),
     (ValueError, "raw_scores=True", lambda: to_onnx(decisions(), X, options=RAW)),
     (NotFittedError, "not fitted", lambda: trusted_types(ConstrainedERMClassifier())),
 )

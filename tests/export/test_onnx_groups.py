@@ -1,5 +1,7 @@
 """Graphs that read the groups and strata of new rows decide as ``predict`` does."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -188,8 +190,9 @@ def test_an_input_for_groups_has_another_name_than_a_column_of_X():
 @pytest.mark.parametrize("n_controls", [1, 2])
 def test_strata_are_inputs(n_controls, group_aware):
     X, y, group = people()
-    controls = pd.DataFrame({"job": WORDS[generator(1).integers(0, 2, N)], "n": group % 1})
-    controls["n"] = generator(2).integers(0, 2, N)
+    controls = pd.DataFrame(
+        {"job": WORDS[generator(1).integers(0, 2, N)], "n": generator(2).integers(0, 2, N)}
+    )
     controls = controls.iloc[:, :n_controls]
     limit = ConditionalOn("demographic_parity", max_disparity=0.1)
     model = fair(constraint=limit, max_disparity=None, group_aware=group_aware)
@@ -220,3 +223,28 @@ def test_corrections_by_group_and_of_several_classes_are_in_the_graph():
     expected = model.decision_function(X, sensitive_features=group)
     np.testing.assert_allclose(found["margins"], expected, atol=1e-5)
     assert np.mean(found["label"] == model.predict(X, sensitive_features=group)) > 0.999
+
+
+def test_terms_that_break_ties_are_in_the_graph():
+    """Few fits of several classes have them, so this one gets one."""
+    X, y, group = people()
+    three = np.minimum(y + (X[:, 1] > 0), 2)
+    model = fair(max_disparity=0.1).fit(X, three, sensitive_features=group)
+    model._decider = replace(model._decider, tie_weight=0.3)
+    given, rows = {"sensitive_features": group}, {"X": X, "sensitive_feature": column(group)}
+    found = outputs(to_onnx(model, X, **given), rows)["margins"]
+    np.testing.assert_allclose(found, model.decision_function(X, **given), atol=1e-9)
+
+
+def test_groups_that_are_asked_for_may_be_estimated():
+    """As where thresholds by group cost much; unknown groups are refused all the same."""
+    X, y, group = people()
+    model = fair(group_aware=False).fit(X, y, sensitive_features=group)
+    assert model.group_estimators_
+    assert model.offsets_.any()
+    model.is_group_aware_ = True
+    rows = {"X": X, "sensitive_feature": column(group)}
+    assert_same(model, X, rows, sensitive_features=group)
+    graph = to_onnx(model, X, sensitive_features=group)
+    found = outputs(graph, rows | {"sensitive_feature": column(group + 5)})
+    assert np.isnan(found["margins"]).all()

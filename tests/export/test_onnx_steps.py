@@ -201,12 +201,13 @@ def test_zeros_of_sparse_rows_are_missing_for_xgboost(is_outside):
         SimpleImputer(strategy="constant", fill_value=-7.5),
         SimpleImputer(missing_values=-999.0),
         SimpleImputer(keep_empty_features=True),
+        SimpleImputer(add_indicator=True),
     ],
 )
 def test_imputers_of_numbers(imputer, dtype):
     X, y, sex = people()
     X = X.astype(dtype)
-    X[::3, 1] = missing = imputer.missing_values
+    X[::3, 1] = X[1::4, 2] = missing = imputer.missing_values
     X[:, 3] = missing
     model = FairDecisionClassifier(make_pipeline(imputer, LogisticRegression()), max_disparity=0.02)
     model.fit(X, y, sensitive_features=sex)
@@ -235,3 +236,24 @@ def test_categories_and_types_of_pandas_with_gaps_are_inputs():
     rows = columns_of(frame)
     rows["years"] = frame[["years"]].to_numpy(np.float64, na_value=np.nan)
     assert_same(model, to_onnx(model, frame), frame, rows)
+
+
+@pytest.mark.parametrize("kind", ["frame", "array", "array with groups"])
+def test_rows_of_texts_only_need_no_transformer_of_columns(kind):
+    frame, y, sex = table(text="object")
+    texts = frame[["job", "town"]].fillna("none").assign(sex=sex)
+    texts["town"] = np.array(list("abcd"), dtype=object)[np.digitize(frame["income"], [-1, 0, 1])]
+    inner = make_pipeline(
+        SimpleImputer(strategy="most_frequent"), OneHotEncoder(), LogisticRegression()
+    )
+    model = FairDecisionClassifier(inner, max_disparity=0.02, cv=2)
+    X = texts[["job", "town"]] if kind == "frame" else texts[["job", "town"]].to_numpy(object)
+    given, rows = {"sensitive_features": sex}, {"X": X}
+    if kind == "array with groups":
+        X, given = texts[["sex", "job", "town"]].to_numpy(object), {}
+        rows, model = {"X": X}, model.set_params(sensitive=0)
+    if kind == "frame":
+        rows = columns_of(X)
+    model.fit(X, y, **given)
+    assert model.offsets_.any()
+    assert_same(model, to_onnx(model, X), X, rows)

@@ -1,4 +1,4 @@
-r"""Group-blind decisions of logistic regressions as a table of numbers, for programs without Python.
+r"""Group-blind decisions of logistic regressions as tables, for programs without Python.
 
 ``FairDecisionClassifier.to_formula`` calls :func:`formula_of`. Two classes, and groups that are
 estimated by logistic regressions, give the margin
@@ -25,7 +25,7 @@ from skfair._typing import FloatArray
 from skfair.estimators.decisions.prediction import Decider
 from skfair.estimators.group_probabilities import MOST_PAIRS
 
-OF_CLASS = "class"  # the first part of the index in rows of the models of the classes
+OF_OUTCOME = "outcome"  # the first part of the index in rows of the models of the classes
 
 
 def formula_of(
@@ -54,7 +54,7 @@ def formula_of(
     for number, model in enumerate(models):
         for label, coef, intercept in _scores(model):
             k = classes.tolist().index(label)
-            index.append((OF_CLASS, number, "", label))
+            index.append((OF_OUTCOME, number, "", label))
             rows.append([*coef, intercept, gains[k]])
     if groups is not None:
         for attribute, of_attribute in enumerate(groups.models):
@@ -76,9 +76,10 @@ def formula_of(
 
 
 def _attribute(decider: Decider, number: int) -> str:
-    """Return the name of an attribute; intersections count as one."""
+    """Return the first part of the index for an attribute; intersections count as one."""
     levels = decider.groups
-    return "group" if levels.offsets.size == 2 else levels.attributes[number]
+    named = levels.attributes if levels.combinations is not None else [levels.attributes[number]]
+    return f"group of {' and '.join(named)}"
 
 
 def _scores(model: Any) -> Iterator[tuple[Any, FloatArray, float]]:
@@ -99,7 +100,8 @@ def _scores(model: Any) -> Iterator[tuple[Any, FloatArray, float]]:
             "LogisticRegression, perhaps after StandardScaler or MaxAbsScaler. Here is a model of "
             f"{named}. Use skfair.export.to_onnx."
         )
-    coef, intercept = np.float64(inner.coef_), np.float64(inner.intercept_)
+    coef = np.asarray(inner.coef_, dtype=np.float64)
+    intercept = np.asarray(inner.intercept_, dtype=np.float64)
     if len(coef) == 1:  # two classes: the score of the first one is 0
         coef, intercept = np.vstack([0 * coef, coef]), np.array([0.0, intercept[0]])
     for scaler in reversed(steps[:-1]):

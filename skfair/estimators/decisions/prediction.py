@@ -129,9 +129,10 @@ class Decider:
         """Return the threshold of each group on the probability of the second of two classes.
 
         ``names`` are the names of the groups, None if decisions do not use them. With several
-        attributes there is a threshold for each intersection. The margin m(p) between both decisions is linear in the probability p, so with
-        m(0) = low and m(1) = high the threshold is p = -low / (high - low). It is -inf if rows are
-        selected at any p, and inf if they are selected at none.
+        attributes there is a threshold for each intersection. The margin m(p) between both
+        decisions is linear in the probability p, so with m(0) = low and m(1) = high the threshold
+        is p = -low / (high - low). It is -inf if rows are selected at any p, and inf if they are
+        selected at none.
         """
         import pandas as pd
 
