@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skfair._typing import ColumnsLike, IntArray, MatrixLike
@@ -46,6 +46,7 @@ from skfair.utils.onnx_kinds import (
     onnx_classes,
     refuse_groups,
 )
+from skfair.utils.onnx_ops import ops_of, put
 from skfair.utils.onnx_steps import (
     ML_VERSION,
     SHAPES,
@@ -59,8 +60,6 @@ from skfair.utils.wings import functions_of_wings
 __all__ = ["to_onnx", "trusted_types"]
 
 _Outputs = tuple[Any, ...]
-# The numbers of the types single and double precision in ONNX
-_FLOAT, _DOUBLE = 1, 11
 # Modules whose trees convert rows to single precision before they compare them with thresholds
 _OF_SINGLE_PRECISION = (
     "xgboost.",
@@ -68,36 +67,6 @@ _OF_SINGLE_PRECISION = (
     "sklearn.ensemble._forest",
     "sklearn.ensemble._gb",
 )
-
-
-class _Ops:
-    """ONNX operators of one version, for numbers of double precision."""
-
-    def __init__(self, version: int) -> None:
-        from skl2onnx.algebra import onnx_ops
-
-        self._ops, self.version = onnx_ops, version
-
-    BOOL = 9  # the number of the type of truth values in ONNX
-
-    def number(self, values: Any) -> Any:
-        """Return numbers of any type in double precision."""
-        return self("Cast", values, to=_DOUBLE)
-
-    def sums(self, values: Any, n_columns: int) -> Any:
-        """Return the sum of each row of a matrix with this many columns."""
-        return self("MatMul", values, np.ones((n_columns, 1)))
-
-    def tensor(self, values: Any) -> Any:
-        """Return a vector in double precision as an attribute of an operator."""
-        from onnx.helper import make_tensor
-
-        return make_tensor("values", _DOUBLE, [len(values)], np.asarray(values, dtype=np.float64))
-
-    def __call__(self, name: str, *inputs: Any, **attributes: Any) -> Any:
-        """Apply an operator, in an older version than the newest one if it follows the name."""
-        version = int(name.partition("_")[2] or self.version)
-        return getattr(self._ops, f"Onnx{name}")(*inputs, op_version=version, **attributes)
 
 
 class _Columns:
@@ -134,7 +103,7 @@ class _Whole(BaseEstimator):
         self.beside = beside  # number of further inputs for each argument of ``predict``
 
 
-def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
+def _classifier(model: BaseEstimator, inputs: list[Any], ops: Any) -> _Outputs:
     """Convert a linear model or a network, or the certified decisions that replace it."""
     refuse_groups(model, getattr(model, "is_group_aware_", False))
     if not _certified_decisions(model):
@@ -154,9 +123,9 @@ def _certified_decisions(model: BaseEstimator) -> list[Any]:
     return [model.decisions_] if hasattr(model, "decisions_") else []
 
 
-def _last_step(model: BaseEstimator) -> BaseEstimator:
-    """Return the last step of a pipeline, or any other model itself."""
-    return _last_step(model.steps[-1][1]) if hasattr(model, "steps") else model
+def _steps(model: BaseEstimator) -> list[Any]:
+    """Return the steps of a pipeline and of the pipelines in it, or any other model itself."""
+    return [own for _, step in getattr(model, "steps", []) for own in _steps(step)] or [model]
 
 
 KINDS: Mapping[type, Kind] = {
@@ -215,7 +184,7 @@ def _parse_inside(
     """Parse a model inside another; return its second output, the probabilities or scores."""
     from skl2onnx._parse import _parse_sklearn
 
-    last = _last_step(model)
+    *before, last = _steps(model)
     if type(last) in KINDS and isinstance(outer, FairDecisionClassifier):
         raise TypeError(
             f"{type(outer).__name__} has a {type(last).__name__} inside, whose converter returns "
@@ -226,22 +195,23 @@ def _parse_inside(
         scope.add_options(id(last), {"zipmap": False})
     if type(last).__module__.startswith(_OF_SINGLE_PRECISION):
         is_booster = type(last).__module__.startswith("xgboost.")
-        step = _InSingle(is_booster and _reads_sparse(scope, model))
-        steps = getattr(model, "steps", [("model", model)])
-        model = Pipeline([*steps[:-1], ("single", step), steps[-1]])
+        step = _InSingle(is_booster and _reads_sparse(scope, before))
+        model = make_pipeline(*before, step, last)
     return _parse_sklearn(scope, model, inputs, custom_parsers=parsers)[1]
 
 
-def _reads_sparse(scope: Any, model: BaseEstimator) -> bool:
-    """Whether the last step of a fitted model, which is perhaps a pipeline, gets sparse rows."""
-    steps = [step for _, step in getattr(model, "steps", [])[:-1]]
-    for step in reversed(steps):
+def _reads_sparse(scope: Any, before: list[Any]) -> bool:
+    """Whether a model gets sparse rows, given the steps before it.
+
+    Further steps may be in the pipeline around the fair decisions.
+    """
+    whole = getattr(scope, "skfair_whole", None)
+    outside = [] if whole is None else _steps(whole.model)[:-1]
+    for step in reversed([*outside, *before]):
         for name in ("sparse_output_", "sparse_output"):
             if hasattr(step, name):
                 return bool(getattr(step, name))
-    outside = getattr(scope, "skfair_whole", None)
-    outer = None if outside is None else outside.model
-    return outer is not None and hasattr(outer, "steps") and _reads_sparse(None, outer)
+    return False
 
 
 def _parse_codes(
@@ -318,10 +288,10 @@ def _register() -> None:
 
     def parse_whole(scope: Any, whole: _Whole, inputs: Any, custom_parsers: Any = None) -> Any:
         rows, others = inputs[: whole.n_columns], iter(inputs[whole.n_columns :])
-        scope.skfair_whole, scope.skfair_beside = (
-            whole,
-            {argument: [next(others) for _ in range(n)] for argument, n in whole.beside.items()},
-        )
+        scope.skfair_whole = whole
+        scope.skfair_beside = {
+            argument: [next(others) for _ in range(n)] for argument, n in whole.beside.items()
+        }
         kinds = {type(own.type) for own in rows} - {StringTensorType}
         if len(kinds) > 1:  # steps that join columns know one type of numbers only
             rows = [_in_double(scope, own) for own in rows]
@@ -338,40 +308,40 @@ def _register() -> None:
             output.type.shape = [None] if output.raw_name == "label" else [None, None]
 
     def convert(scope: Any, operator: Any, container: Any) -> None:
-        model, ops = operator.raw_operator, _ops_of(container)
+        model, ops = operator.raw_operator, ops_of(container)
         outputs = KINDS[type(model)].convert(model, operator.inputs, ops)
         for output, values in zip(operator.outputs, outputs, strict=True):
-            _put(values, output, ops, scope, container)
+            put(values, output, ops, scope, container)
 
     def convert_columns(scope: Any, operator: Any, container: Any) -> None:
-        ops, positions = _ops_of(container), operator.raw_operator.positions
+        ops, positions = ops_of(container), operator.raw_operator.positions
         columns = operator.inputs
         if not isinstance(operator.outputs[0].type, StringTensorType):
             columns = [ops.number(variable) for variable in columns]
         rows = ops("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
         if positions is not None:
             rows = ops("Gather", rows, np.asarray(positions, dtype=np.int64), axis=1)
-        _put(rows, operator.outputs[0], ops, scope, container)
+        put(rows, operator.outputs[0], ops, scope, container)
 
     def convert_groups(scope: Any, operator: Any, container: Any) -> None:
-        ops, step, columns = _ops_of(container), operator.raw_operator, operator.inputs
+        ops, step, columns = ops_of(container), operator.raw_operator, operator.inputs
         is_text = [isinstance(own.type, StringTensorType) for own in columns]
         if step.positions is not None:  # columns of one matrix
             is_text = is_text * len(step.positions)
             columns = [ops("Gather", columns[0], np.array([j]), axis=1) for j in step.positions]
         codes = group_codes(step.levels, list(zip(columns, is_text, strict=True)), ops)
-        _put(codes, operator.outputs[0], ops, scope, container)
+        put(codes, operator.outputs[0], ops, scope, container)
 
     def shape_in_single(operator: Any) -> None:
         operator.outputs[0].type = FloatTensorType(operator.inputs[0].type.shape)
 
     def convert_to_single(scope: Any, operator: Any, container: Any) -> None:
-        ops = _ops_of(container)
+        ops = ops_of(container)
         rows = ops.number(operator.inputs[0])
         if operator.raw_operator.zeros_are_missing:
             is_zero = ops("Equal", rows, np.zeros((1, 1)))
             rows = ops("Where", is_zero, np.full((1, 1), np.nan), rows)
-        _put(rows, operator.outputs[0], ops, scope, container)
+        put(rows, operator.outputs[0], ops, scope, container)
 
     add = skl2onnx.update_registered_converter
     for kind in KINDS:
@@ -380,20 +350,6 @@ def _register() -> None:
     add(_Columns, "Skfair_Columns", shape, convert_columns)
     add(_Groups, "Skfair_Groups", shape, convert_groups)
     add(_InSingle, "Skfair_InSingle", shape_in_single, convert_to_single)
-
-
-def _ops_of(container: Any) -> _Ops:
-    return _Ops(container.target_opset)
-
-
-def _put(values: Any, output: Any, ops: _Ops, scope: Any, container: Any) -> None:
-    """Write an expression to an output of a step, in the type of the output."""
-    from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
-
-    if not isinstance(output.type, Int64TensorType | StringTensorType):
-        is_double = isinstance(output.type, DoubleTensorType)
-        values = ops("Cast", values, to=_DOUBLE if is_double else _FLOAT)
-    ops("Identity", values, output_names=[output]).add_to(scope, container)
 
 
 def to_onnx(
@@ -467,7 +423,7 @@ def to_onnx(
     except ImportError as error:
         raise ImportError("to_onnx needs skl2onnx: pip install 'skfair-suite[onnx]'.") from error
     check_is_fitted(model)
-    last = _last_step(model)
+    last = _steps(model)[-1]
     if type(last) not in KINDS:
         raise TypeError(
             f"to_onnx converts {', '.join(kind.__name__ for kind in KINDS)} and pipelines that end "
@@ -479,7 +435,7 @@ def to_onnx(
             "options has raw_scores=True, but decisions are made from probabilities. Leave it out."
         )
     _register()
-    register_classifiers(_ops_of, _put)
+    register_classifiers()
     rows = _rows(model, X)
     given = {"sensitive_features": sensitive_features, "control_features": control_features}
     beside = _types_beside(last, given, rows)
@@ -500,7 +456,7 @@ def to_onnx(
         initial_types=[*types, *chain.from_iterable(beside.values())],
         target_opset=_versions(target_opset),
         options=_process_options(model, options),
-        custom_conversion_functions=conversions(_ops_of, _put),
+        custom_conversion_functions=conversions(),
         custom_shape_calculators=SHAPES,
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skfair.utils.onnx_kinds import INTEGER
+from skfair.utils.onnx_ops import INTEGER
 
 MISSING, UNSEEN = -1, -2
 # The texts by which missing values reach a graph, as ``str`` and ONNX Runtime write them

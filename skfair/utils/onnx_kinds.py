@@ -1,7 +1,7 @@
 """Parts of the converters to ONNX in :mod:`skfair.export` and in the files ``onnx.py`` of wings.
 
-``ops`` is the ``_Ops`` of ``skfair/export.py``: ``ops("Add", a, b)`` applies an operator of ONNX to
-expressions and returns an expression.
+``ops`` is an ``Ops`` of ``skfair/utils/onnx_ops.py``: ``ops("Add", a, b)`` applies an operator of
+ONNX to expressions and returns an expression.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-INTEGER = 7  # the number of the type int64 in ONNX
+from skfair.utils.onnx_ops import INTEGER
 
 
 class Kind(NamedTuple):

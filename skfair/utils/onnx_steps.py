@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
 
 from skfair.utils.onnx_kinds import onnx_classes
+from skfair.utils.onnx_ops import BOOL, ops_of, put
 from skfair.utils.onnx_trees import catboost_trees, hist_gradient_boosting
 
 # The versions of operators in the domain ai.onnx.ml that all converters can write
@@ -48,14 +49,11 @@ _OF_ONNXMLTOOLS = {
 _OPTIONS = {"zipmap": [True, False, "columns"], "nocl": [True, False]}
 
 
-def register_classifiers(ops_of: Callable[[Any], Any], put: Callable[..., None]) -> None:
-    """Register classifiers whose libraries are imported, unless they are registered already.
-
-    ``ops_of`` makes the operators for a container, and ``put`` writes an expression to an output.
-    """
+def register_classifiers() -> None:
+    """Register classifiers whose libraries are imported, unless they are registered already."""
     kind = getattr(sys.modules.get("catboost"), "CatBoostClassifier", None)
     if kind is not None and not _is_registered(kind):
-        convert = _by_trees(catboost_trees, ops_of, put)
+        convert = _by_trees(catboost_trees)
         _register(kind, "SkfairCatBoostClassifier", convert, _parse_classifier)
     if find_spec("onnxmltools") is None:
         return
@@ -108,9 +106,7 @@ def _parse_classifier(scope: Any, model: Any, inputs: Any, custom_parsers: Any =
     return operator.outputs
 
 
-def _by_trees(
-    trees: Callable[..., Any], ops_of: Callable[[Any], Any], put: Callable[..., None]
-) -> Callable[..., None]:
+def _by_trees(trees: Callable[..., Any]) -> Callable[..., None]:
     """Return the converter of a classifier whose probabilities ``trees`` returns."""
 
     def convert(scope: Any, operator: Any, container: Any) -> None:
@@ -126,33 +122,29 @@ def _by_trees(
     return convert
 
 
-def conversions(
-    ops_of: Callable[[Any], Any], put: Callable[..., None]
-) -> dict[type, Callable[..., None]]:
-    """Return the converters that replace those of skl2onnx in the calls of ``to_onnx``.
-
-    The arguments are those of :func:`register_classifiers`.
-    """
+def conversions() -> dict[type, Callable[..., None]]:
+    """Return the converters that replace those of skl2onnx in the calls of ``to_onnx``."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    def impute(scope: Any, operator: Any, container: Any) -> None:
-        ops, model = ops_of(container), operator.raw_operator
-        is_text = _is_text(operator.inputs)
-        columns = operator.inputs if is_text else [ops.number(own) for own in operator.inputs]
-        rows = ops("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
-        is_missing = _is_missing(rows, model.missing_values, is_text, ops)
-        kept, fill = _filled(model, np.str_ if is_text else np.float64)
-        result = ops("Where", is_missing, fill[None], rows)
-        result = ops("Gather", result, kept, axis=1)
-        if model.add_indicator:
-            marks = ops("Gather", is_missing, model.indicator_.features_.astype(np.int64), axis=1)
-            result = ops("Concat", result, ops.number(marks), axis=1)
-        put(result, operator.outputs[0], ops, scope, container)
-
     return {
-        SimpleImputer: impute,
-        HistGradientBoostingClassifier: _by_trees(hist_gradient_boosting, ops_of, put),
+        SimpleImputer: _impute,
+        HistGradientBoostingClassifier: _by_trees(hist_gradient_boosting),
     }
+
+
+def _impute(scope: Any, operator: Any, container: Any) -> None:
+    ops, model = ops_of(container), operator.raw_operator
+    is_text = _is_text(operator.inputs)
+    columns = operator.inputs if is_text else [ops.number(own) for own in operator.inputs]
+    rows = ops("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
+    is_missing = _is_missing(rows, model.missing_values, is_text, ops)
+    kept, fill = _filled(model, np.str_ if is_text else np.float64)
+    result = ops("Where", is_missing, fill[None], rows)
+    result = ops("Gather", result, kept, axis=1)
+    if model.add_indicator:
+        marks = ops("Gather", is_missing, model.indicator_.features_.astype(np.int64), axis=1)
+        result = ops("Concat", result, ops.number(marks), axis=1)
+    put(result, operator.outputs[0], ops, scope, container)
 
 
 def _shape_of_imputed(operator: Any) -> None:
@@ -202,7 +194,7 @@ def _is_missing(rows: Any, missing: Any, is_text: bool, ops: Any) -> Any:
     """Return which values of a matrix are the missing one of an imputer."""
     if is_text:
         words = {"keys_strings": [str(missing)], "values_int64s": [1], "default_int64": 0}
-        return ops("Cast", ops("LabelEncoder_2", rows, **words), to=ops.BOOL)
+        return ops("Cast", ops("LabelEncoder_2", rows, **words), to=BOOL)
     if missing is None or missing != missing:  # NaN, or a missing value of another library
         return ops("IsNaN", rows)
     return ops("Equal", rows, np.array([[float(missing)]]))

@@ -1,9 +1,8 @@
 """Boosted trees of scikit-learn and CatBoost as ONNX operators.
 
-:func:`hist_gradient_boosting`
-writes its trees as one operator. Thresholds and rows are compared in double precision, as in
-``predict_proba``, and the sum of the leaves is returned in single precision, as this operator
-returns it. CatBoost writes such an operator itself, which :func:`catboost_trees` reads.
+The trees of a ``HistGradientBoostingClassifier`` become one operator. It compares thresholds and
+rows in double precision, as ``predict_proba`` does, and returns the sum of the leaves in single
+precision. CatBoost writes such an operator itself, which :func:`catboost_trees` reads.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-FLOAT, DOUBLE = 1, 11  # the numbers of the types single and double precision in ONNX
+from skfair.utils.onnx_ops import FLOAT
 
 
 def hist_gradient_boosting(model: Any, rows: Any, ops: Any) -> Any:

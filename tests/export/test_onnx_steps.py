@@ -183,7 +183,8 @@ def test_zeros_of_sparse_rows_are_missing_for_xgboost(is_outside):
         model.fit(frame, y, fairdecisionclassifier__sensitive_features=sex)
         expected = fair.decision_function(steps.transform(frame))
     else:
-        model = fair.set_params(estimator=make_pipeline(steps, fair.estimator))
+        inner = make_pipeline(make_pipeline(steps), make_pipeline(fair.estimator))
+        model = fair.set_params(estimator=inner)
         expected = model.fit(frame, y, sensitive_features=sex).decision_function(frame)
     assert fair.offsets_.any()
     found = outputs(to_onnx(model, frame), columns_of(frame))["margins"]
