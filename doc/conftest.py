@@ -10,7 +10,7 @@ from sklearn import config_context
 # Pages about other libraries are run where these are installed.
 NEEDS = {
     "boosting": ("lightgbm", "xgboost"),
-    "deploy": ("skops",),
+    "deploy": ("skl2onnx", "onnxruntime", "skops"),
     "explain": ("shap",),
     "mlflow": ("mlflow", "skops", "sqlalchemy", "alembic"),
     "onnx": ("skl2onnx", "onnxruntime"),

@@ -6,13 +6,14 @@ pipelines of both become one graph. The table ``KINDS`` has a converter for each
 add classes to it. A converter, ``convert(model, inputs, ops)``, gets the inputs as expressions and
 returns the outputs as expressions. The inputs are the columns that the model uses. If it has other
 models inside, the inputs are the outputs of these models. skl2onnx parses them like any model, so
-they may be pipelines, or models that a user has registered. The operators added here compute in
-double precision, as predictions do.
+they may be pipelines, or models that a user has registered. The numbers of groups and strata of new
+rows follow, if predictions read them. The operators added here compute in double precision, as
+predictions do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from copy import copy
 from functools import cache
 from itertools import chain
@@ -21,20 +22,22 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
-from sklearn.utils.validation import check_is_fitted
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skfair._typing import IntArray, MatrixLike
+from skfair._typing import ColumnsLike, IntArray, MatrixLike
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
 )
-from skfair.estimators.decisions.prediction import Decider
-from skfair.estimators.group_probabilities import MOST_PAIRS, GroupModels
-from skfair.estimators.probability_corrections import LEAST
+from skfair.estimators.decisions.onnx import decisions, levels_inside, models_inside, unwrapped
+from skfair.groups.attributes import SENSITIVE
+from skfair.groups.foreign_tables import native_table
+from skfair.groups.levels import GroupLevels
+from skfair.groups.named_columns import column_positions, dropped_columns
 from skfair.regression import ConstrainedERMRegressor
+from skfair.utils.onnx_groups import group_codes
+from skfair.utils.onnx_inputs import Typed, own_name, type_of_groups, types_of_rows
 from skfair.utils.onnx_kinds import (
     Kind,
     labelled,
@@ -43,35 +46,27 @@ from skfair.utils.onnx_kinds import (
     onnx_classes,
     refuse_groups,
 )
-from skfair.utils.rounding import TINY
+from skfair.utils.onnx_ops import ops_of, put
+from skfair.utils.onnx_steps import (
+    ML_VERSION,
+    SHAPES,
+    check_library,
+    conversions,
+    register_classifiers,
+)
+from skfair.utils.text import listed
 from skfair.utils.wings import functions_of_wings
 
 __all__ = ["to_onnx", "trusted_types"]
 
 _Outputs = tuple[Any, ...]
-# The numbers of the types single and double precision in ONNX
-_FLOAT, _DOUBLE = 1, 11
-
-
-class _Ops:
-    """ONNX operators of one version, for numbers of double precision."""
-
-    def __init__(self, version: int) -> None:
-        from skl2onnx.algebra import onnx_ops
-
-        self._ops, self.version = onnx_ops, version
-
-    def number(self, values: Any) -> Any:
-        """Return numbers of any type in double precision."""
-        return self("Cast", values, to=_DOUBLE)
-
-    def sums(self, values: Any, n_columns: int) -> Any:
-        """Return the sum of each row of a matrix with this many columns."""
-        return self("MatMul", values, np.ones((n_columns, 1)))
-
-    def __call__(self, name: str, *inputs: Any, **attributes: Any) -> Any:
-        """Apply an operator."""
-        return getattr(self._ops, f"Onnx{name}")(*inputs, op_version=self.version, **attributes)
+# Modules whose trees convert rows to single precision before they compare them with thresholds
+_OF_SINGLE_PRECISION = (
+    "xgboost.",
+    "sklearn.tree.",
+    "sklearn.ensemble._forest",
+    "sklearn.ensemble._gb",
+)
 
 
 class _Columns:
@@ -81,7 +76,34 @@ class _Columns:
         self.positions = positions  # None for all
 
 
-def _classifier(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
+class _Groups:
+    """A step that reads the numbers of the groups of rows."""
+
+    def __init__(self, levels: GroupLevels, positions: list[int] | None) -> None:
+        self.levels = levels
+        self.positions = positions  # of the attributes in a matrix; None for inputs of one column
+
+
+class _InSingle(BaseEstimator):
+    """A step before trees that read rows in single precision, whatever precision these have.
+
+    XGBoost also reads the zeros of sparse rows as missing values.
+    """
+
+    def __init__(self, zeros_are_missing: bool) -> None:
+        self.zeros_are_missing = zeros_are_missing
+
+
+class _Whole(BaseEstimator):
+    """A model with all inputs of its graph: columns of X, then groups and strata."""
+
+    def __init__(self, model: BaseEstimator, n_columns: int, beside: dict[str, int]) -> None:
+        self.model = model
+        self.n_columns = n_columns  # number of inputs that are X
+        self.beside = beside  # number of further inputs for each argument of ``predict``
+
+
+def _classifier(model: BaseEstimator, inputs: list[Any], ops: Any) -> _Outputs:
     """Convert a linear model or a network, or the certified decisions that replace it."""
     refuse_groups(model, getattr(model, "is_group_aware_", False))
     if not _certified_decisions(model):
@@ -101,139 +123,15 @@ def _certified_decisions(model: BaseEstimator) -> list[Any]:
     return [model.decisions_] if hasattr(model, "decisions_") else []
 
 
-def _decision_models(model: BaseEstimator) -> list[Any]:
-    """Return the models inside fair decisions; raise if they cannot be converted.
-
-    The models of the classes come first. If offsets depend on the group, models of the groups of
-    each attribute follow. ``_decisions`` reads their outputs in this order.
-    """
-    hint = "Fit it with group_aware=False. Or convert the model inside, fitted before: with "
-    hint += "cv='prefit' and group_aware=True, to_thresholds() has the cuts of its scores"
-    refuse_groups(model, model.is_group_aware_, hint)
-    if model._decider.strata is not None:
-        raise ValueError(
-            "Limits within strata have no ONNX converter. Fit without ConditionalOn, or use the "
-            "model with Python."
-        )
-    models, groups = list(model.estimators_), model._decider.group_models
-    if groups is not None and model.offsets_.any():
-        models += chain.from_iterable(groups.models)
-    for place, fitted in enumerate(models):
-        kind = type(_last_step(_unwrapped(fitted)))
-        if issubclass(kind, HistGradientBoostingClassifier):
-            remedy = "Fit with group_estimator=LogisticRegression(): here it estimates the groups."
-            if place < len(model.estimators_):
-                remedy = "Fit LightGBM or XGBoost in its place, with group_estimator="
-                remedy += "LogisticRegression(), and register their converters (guide: Export to "
-                remedy += "ONNX)."
-            raise ValueError(f"skl2onnx 1.20 converts no HistGradientBoostingClassifier. {remedy}")
-        if kind in KINDS:
-            raise TypeError(
-                f"{type(model).__name__} has a {kind.__name__} inside, whose converter returns no "
-                "probabilities. Use the model with Python."
-            )
-    return models
-
-
-def _decisions(model: BaseEstimator, inputs: list[Any], ops: _Ops) -> _Outputs:
-    """Convert fair decisions: the class with the largest expected utility minus offset.
-
-    ``inputs`` are the probabilities that the models of ``_decision_models`` return.
-    """
-    of_models, decider = iter(inputs), model._decider
-    chances = _mean_chances(model.estimators_, model._ordered_classes, of_models, ops)
-    # Corrections are the same for all rows, because _decision_models raises if groups are needed.
-    if decider.corrections is not None:
-        slopes, offsets = decider.corrections.slopes[0], decider.corrections.offsets[0]
-        logs = ops("Log", ops("Max", chances, np.full(1, LEAST)))
-        chances = ops("Softmax", ops("Add", ops("MatMul", logs, slopes), offsets), axis=1)
-    margins = ops("MatMul", chances, np.float64(decider.utility))
-    if decider.offsets.any():
-        margins = ops("Sub", margins, _expected_offsets(decider, chances, of_models, ops))
-    number = ops("ArgMax", margins, axis=1, keepdims=0)
-    if model._sign < 0:
-        margins = ops("Gather", margins, np.array([1, 0]), axis=1)
-    return ops("Gather", onnx_classes(model._ordered_classes), number, axis=0), margins
-
-
-def _expected_offsets(decider: Decider, chances: Any, of_models: Iterator[Any], ops: _Ops) -> Any:
-    """Return the expected offset of each decision, over the groups and classes of the row.
-
-    ``chances`` are the probabilities of the classes, and ``of_models`` yields the outputs of the
-    group models.
-    """
-    offsets, groups = decider.offsets[:, 0], decider.group_models
-    if groups is None:  # no offset depends on the group
-        of_anybody = offsets[decider.groups.offsets[:-1]].sum(axis=0)
-        return ops("MatMul", chances, of_anybody)
-    joint = [_joint_chances(groups, k, chances, of_models, ops) for k in range(len(groups.models))]
-    together = ops("Concat", *joint, axis=1)
-    return ops("MatMul", together, offsets.reshape(-1, offsets.shape[-1]))
-
-
-def _joint_chances(
-    groups: GroupModels, number: int, chances: Any, of_models: Iterator[Any], ops: _Ops
-) -> Any:
-    """Return P(group and class | row) for an attribute, with a column for each pair.
-
-    Pairs are in the order of the offsets: all classes of the first group, then of the second.
-    """
-    models, size, n_classes = groups.models[number], groups.sizes[number], groups.n_classes
-    of_group = np.repeat(np.eye(size), n_classes, axis=1)
-    of_class = np.tile(np.eye(n_classes), (1, size))
-    pairs = _mean_chances(models, groups.labels[number], of_models, ops)
-    if size * n_classes > MOST_PAIRS:  # then the models predict groups, not pairs
-        return ops("Mul", ops("MatMul", pairs, of_group), ops("MatMul", chances, of_class))
-    # The models predict pairs. P(group | class) is the probability of the pair divided by the sum
-    # over the pairs of this class. It is multiplied by P(class) from the models of classes. A tiny
-    # multiple of P(group) is added to each pair, so that P(group) replaces P(group | class) if the
-    # sum is 0.
-    of_groups = ops("MatMul", pairs, np.full(1, TINY) * (of_group.T @ of_group))
-    pairs = ops("Add", pairs, of_groups)
-    ratio = ops("Div", chances, ops("MatMul", pairs, of_class.T))
-    return ops("Mul", ops("MatMul", ratio, of_class), pairs)
-
-
-def _mean_chances(
-    models: list[BaseEstimator], classes: Any, of_models: Iterator[Any], ops: _Ops
-) -> Any:
-    """Return the mean probabilities of several models, whose outputs are next in ``of_models``.
-
-    A model may lack some of the ``classes``, or have them in another order.
-    """
-    total = None
-    for model in models:
-        known = np.asarray(_unwrapped(model).classes_)
-        mass = ops.number(next(of_models))
-        part = ops("Div", mass, ops.sums(mass, known.size))
-        if not np.array_equal(known, classes):
-            part = ops("MatMul", part, np.float64(known[:, None] == np.asarray(classes)))
-        total = part if total is None else ops("Add", total, part)
-    return ops("Div", total, np.full(1, float(len(models))))
-
-
-def _unwrapped(model: BaseEstimator) -> BaseEstimator:
-    """Return the model whose probabilities a wrapper passes on.
-
-    Only some classes are opened, because ``estimator_`` of forests and others is not such a model,
-    but a template of their parts.
-    """
-    if isinstance(model, FrozenEstimator):
-        return _unwrapped(model.estimator)
-    if isinstance(model, FixedThresholdClassifier | TunedThresholdClassifierCV):
-        return _unwrapped(model.estimator_)
-    return model
-
-
-def _last_step(model: BaseEstimator) -> BaseEstimator:
-    """Return the last step of a pipeline, or any other model itself."""
-    return _last_step(model.steps[-1][1]) if hasattr(model, "steps") else model
+def _steps(model: BaseEstimator) -> list[Any]:
+    """Return the steps of a pipeline and of the pipelines in it, or any other model itself."""
+    return [own for _, step in getattr(model, "steps", []) for own in _steps(step)] or [model]
 
 
 KINDS: Mapping[type, Kind] = {
     ConstrainedERMClassifier: Kind(_classifier, ("label", "scores"), _certified_decisions),
     ConstrainedERMRegressor: Kind(one_number, ("prediction",)),
-    FairDecisionClassifier: Kind(_decisions, ("label", "margins"), _decision_models),
+    FairDecisionClassifier: Kind(decisions, ("label", "margins"), models_inside, levels_inside),
     **{kind: own for add in functions_of_wings("onnx") for kind, own in add().items()},
 }
 
@@ -249,19 +147,29 @@ def _number_type(inputs: list[Any]) -> Any:
 def _used_inputs(scope: Any, model: BaseEstimator, inputs: list[Any], as_matrix: bool) -> list[Any]:
     """Return the inputs of the model: one matrix, or inputs of one column each.
 
-    It is the latter only if ``as_matrix`` is False, because the model inside chooses columns.
+    It is the latter if columns are texts, or if ``as_matrix`` is False, because the model inside
+    chooses columns.
     """
+    from skl2onnx.common.data_types import StringTensorType
+
     positions = model._model_positions
     if len(inputs) > 1 and positions is not None:
         inputs, positions = [inputs[i] for i in positions], None
-    if len(inputs) > 1 and not as_matrix:
+    is_text = [isinstance(own.type, StringTensorType) for own in inputs]
+    if (len(inputs) > 1 and not as_matrix) or (any(is_text) and positions is None):
         return inputs
-    operator = scope.declare_local_operator("SkfairColumns", _Columns(positions))
-    operator.inputs = inputs
     # Steps that choose among columns need to know the number of columns.
-    its_type = _number_type(inputs)([None, model.model_features_.size])
-    operator.outputs.append(scope.declare_local_variable("columns", its_type))
-    return list(operator.outputs)
+    its_type = StringTensorType if any(is_text) else _number_type(inputs)
+    step = _Columns(positions)
+    return [_declared(scope, "columns", step, inputs, its_type([None, model.model_features_.size]))]
+
+
+def _declared(scope: Any, name: str, step: object, inputs: list[Any], its_type: Any) -> Any:
+    """Add a step of one of the classes above to the graph; return its output."""
+    operator = scope.declare_local_operator(f"Skfair{type(step).__name__}", step)
+    operator.inputs = inputs
+    operator.outputs.append(scope.declare_local_variable(name, its_type))
+    return operator.outputs[0]
 
 
 def _reads_columns(model: BaseEstimator) -> bool:
@@ -270,13 +178,75 @@ def _reads_columns(model: BaseEstimator) -> bool:
     return _reads_columns(steps[0][1]) if steps else isinstance(model, ColumnTransformer)
 
 
-def _parse_inside(scope: Any, model: BaseEstimator, inputs: list[Any], parsers: Any) -> Any:
+def _parse_inside(
+    scope: Any, outer: BaseEstimator, model: BaseEstimator, inputs: list[Any], parsers: Any
+) -> Any:
     """Parse a model inside another; return its second output, the probabilities or scores."""
     from skl2onnx._parse import _parse_sklearn
 
+    *before, last = _steps(model)
+    if type(last) in KINDS and isinstance(outer, FairDecisionClassifier):
+        raise TypeError(
+            f"{type(outer).__name__} has a {type(last).__name__} inside, whose converter returns "
+            "no probabilities. Use the model with Python."
+        )
+    check_library(last)
     if type(model) not in KINDS:
-        scope.add_options(id(_last_step(model)), {"zipmap": False})
+        scope.add_options(id(last), {"zipmap": False})
+    if type(last).__module__.startswith(_OF_SINGLE_PRECISION):
+        is_booster = type(last).__module__.startswith("xgboost.")
+        step = _InSingle(is_booster and _reads_sparse(scope, before))
+        model = make_pipeline(*before, step, last)
     return _parse_sklearn(scope, model, inputs, custom_parsers=parsers)[1]
+
+
+def _reads_sparse(scope: Any, before: list[Any]) -> bool:
+    """Whether a model gets sparse rows, given the steps before it.
+
+    Further steps may be in the pipeline around the fair decisions.
+    """
+    whole = getattr(scope, "skfair_whole", None)
+    outside = [] if whole is None else _steps(whole.model)[:-1]
+    for step in reversed([*outside, *before]):
+        for name in ("sparse_output_", "sparse_output"):
+            if hasattr(step, name):
+                return bool(getattr(step, name))
+    return False
+
+
+def _parse_codes(
+    scope: Any, model: BaseEstimator, argument: str, levels: GroupLevels, inputs: list[Any]
+) -> Any:
+    """Declare the numbers of the groups or strata of new rows; return their variable.
+
+    They are read from inputs of their own, or from the columns of X that ``sensitive`` names.
+    """
+    from skl2onnx.common.data_types import Int64TensorType
+
+    columns, position = getattr(scope, "skfair_beside", {}).get(argument), None
+    if columns is None:
+        asked = model._sensitive
+        named = asked.columns if argument == SENSITIVE.argument else asked.control_features
+        if named is None:
+            raise ValueError(
+                f"This {type(model).__name__} reads {argument} of new rows. Pass some of them, "
+                f"to_onnx(model, X, {argument}=...), from which the types of the inputs are read."
+            )
+        position = _positions(model, named)
+        columns = [inputs[k] for k in position] if len(inputs) > 1 else inputs
+        position = position if len(inputs) == 1 else None
+    its_type = Int64TensorType([None, levels.offsets.size - 1])
+    return _declared(scope, "codes", _Groups(levels, position), columns, its_type)
+
+
+def _positions(model: BaseEstimator, columns: Any) -> list[int]:
+    """Return the positions of named or numbered columns in the X of ``fit``."""
+    X: Any = np.empty((0, model.n_features_in_))
+    if hasattr(model, "feature_names_in_"):
+        import pandas as pd
+
+        X = pd.DataFrame(X, columns=model.feature_names_in_)
+    return column_positions(X, columns)
 
 
 @cache
@@ -287,16 +257,24 @@ def _register() -> None:
     ``shape``, then ``convert``, which writes the operators.
     """
     import skl2onnx
-    from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
+    from skl2onnx._parse import _parse_sklearn
+    from skl2onnx.common.data_types import (
+        DoubleTensorType,
+        FloatTensorType,
+        Int64TensorType,
+        StringTensorType,
+    )
 
     def parse(scope: Any, model: BaseEstimator, inputs: Any, custom_parsers: Any = None) -> Any:
         kind = KINDS[type(model)]
-        inside = [_unwrapped(inner) for inner in kind.models(model)]
+        inside = [unwrapped(inner) for inner in kind.models(model)]
         used = _used_inputs(scope, model, inputs, not any(map(_reads_columns, inside)))
         operator = scope.declare_local_operator(f"Skfair{type(model).__name__}", model)
         operator.inputs = [
-            _parse_inside(scope, inner, used, custom_parsers) for inner in inside
+            _parse_inside(scope, model, inner, used, custom_parsers) for inner in inside
         ] or used
+        for argument, levels in kind.levels(model).items():
+            operator.inputs.append(_parse_codes(scope, model, argument, levels, inputs))
         number = _number_type(used)
         for name in kind.outputs:
             its_type = number
@@ -308,51 +286,89 @@ def _register() -> None:
             operator.outputs.append(scope.declare_local_variable(name, its_type()))
         return operator.outputs
 
+    def parse_whole(scope: Any, whole: _Whole, inputs: Any, custom_parsers: Any = None) -> Any:
+        rows, others = inputs[: whole.n_columns], iter(inputs[whole.n_columns :])
+        scope.skfair_whole = whole
+        scope.skfair_beside = {
+            argument: [next(others) for _ in range(n)] for argument, n in whole.beside.items()
+        }
+        kinds = {type(own.type) for own in rows} - {StringTensorType}
+        if len(kinds) > 1:  # steps that join columns know one type of numbers only
+            rows = [_in_double(scope, own) for own in rows]
+        return _parse_sklearn(scope, whole.model, rows, custom_parsers=custom_parsers)
+
+    def _in_double(scope: Any, column: Any) -> Any:
+        if isinstance(column.type, DoubleTensorType | StringTensorType):
+            return column
+        its_type = DoubleTensorType([None, 1])
+        return _declared(scope, column.raw_name, _Columns(None), [column], its_type)
+
     def shape(operator: Any) -> None:
         for output in operator.outputs:
             output.type.shape = [None] if output.raw_name == "label" else [None, None]
 
-    def add(values: Any, output: Any, ops: _Ops, scope: Any, container: Any) -> None:
-        if not isinstance(output.type, Int64TensorType | StringTensorType):
-            is_double = isinstance(output.type, DoubleTensorType)
-            values = ops("Cast", values, to=_DOUBLE if is_double else _FLOAT)
-        ops("Identity", values, output_names=[output]).add_to(scope, container)
-
     def convert(scope: Any, operator: Any, container: Any) -> None:
-        model, ops = operator.raw_operator, _Ops(container.target_opset)
+        model, ops = operator.raw_operator, ops_of(container)
         outputs = KINDS[type(model)].convert(model, operator.inputs, ops)
         for output, values in zip(operator.outputs, outputs, strict=True):
-            add(values, output, ops, scope, container)
+            put(values, output, ops, scope, container)
 
     def convert_columns(scope: Any, operator: Any, container: Any) -> None:
-        ops, positions = _Ops(container.target_opset), operator.raw_operator.positions
-        columns = [ops.number(variable) for variable in operator.inputs]
+        ops, positions = ops_of(container), operator.raw_operator.positions
+        columns = operator.inputs
+        if not isinstance(operator.outputs[0].type, StringTensorType):
+            columns = [ops.number(variable) for variable in columns]
         rows = ops("Concat", *columns, axis=1) if len(columns) > 1 else columns[0]
         if positions is not None:
             rows = ops("Gather", rows, np.asarray(positions, dtype=np.int64), axis=1)
-        add(rows, operator.outputs[0], ops, scope, container)
+        put(rows, operator.outputs[0], ops, scope, container)
 
+    def convert_groups(scope: Any, operator: Any, container: Any) -> None:
+        ops, step, columns = ops_of(container), operator.raw_operator, operator.inputs
+        is_text = [isinstance(own.type, StringTensorType) for own in columns]
+        if step.positions is not None:  # columns of one matrix
+            is_text = is_text * len(step.positions)
+            columns = [ops("Gather", columns[0], np.array([j]), axis=1) for j in step.positions]
+        codes = group_codes(step.levels, list(zip(columns, is_text, strict=True)), ops)
+        put(codes, operator.outputs[0], ops, scope, container)
+
+    def shape_in_single(operator: Any) -> None:
+        operator.outputs[0].type = FloatTensorType(operator.inputs[0].type.shape)
+
+    def convert_to_single(scope: Any, operator: Any, container: Any) -> None:
+        ops = ops_of(container)
+        rows = ops.number(operator.inputs[0])
+        if operator.raw_operator.zeros_are_missing:
+            is_zero = ops("Equal", rows, np.zeros((1, 1)))
+            rows = ops("Where", is_zero, np.full((1, 1), np.nan), rows)
+        put(rows, operator.outputs[0], ops, scope, container)
+
+    add = skl2onnx.update_registered_converter
     for kind in KINDS:
-        skl2onnx.update_registered_converter(
-            kind, f"Skfair{kind.__name__}", shape, convert, parser=parse
-        )
-    skl2onnx.update_registered_converter(_Columns, "SkfairColumns", shape, convert_columns)
+        add(kind, f"Skfair{kind.__name__}", shape, convert, parser=parse)
+    add(_Whole, "Skfair_Whole", shape, convert, parser=parse_whole)
+    add(_Columns, "Skfair_Columns", shape, convert_columns)
+    add(_Groups, "Skfair_Groups", shape, convert_groups)
+    add(_InSingle, "Skfair_InSingle", shape_in_single, convert_to_single)
 
 
 def to_onnx(
     model: BaseEstimator,
     X: MatrixLike,
     *,
+    sensitive_features: ColumnsLike | None = None,
+    control_features: ColumnsLike | None = None,
     target_opset: int | Mapping[str, int] | None = None,
     options: Mapping[Any, Any] | None = None,
 ) -> Any:
     """Convert a fitted model, or a pipeline that ends in one, to an ONNX graph.
 
-    The graph gives the same predictions as ``predict`` without sensitive features, but without the
-    prices of ``size_bounds``. Linear models, networks and ``FairKMeans`` can be converted, and so
-    can a :class:`~skfair.classification.FairDecisionClassifier` if skl2onnx can convert the models
-    inside. The outputs of the graph are ``label`` and ``scores`` (or ``margins``, or
-    ``distances``), or ``prediction``.
+    The graph gives the same predictions as ``predict``, but without the prices of ``size_bounds``.
+    Linear models, networks and ``FairKMeans`` can be converted, and so can a
+    :class:`~skfair.classification.FairDecisionClassifier` if the models inside can be. Pass what
+    ``predict`` gets: a group-aware ``FairDecisionClassifier`` reads the groups of new rows, as
+    further inputs of the graph. The outputs of the graph are ``label`` and ``scores`` (or
+    ``margins``, or ``distances``), or ``prediction``.
 
     Parameters
     ----------
@@ -362,11 +378,18 @@ def to_onnx(
     X : array-like of shape (n_samples, n_features)
         Some rows, from which the types of the inputs are read. For an array, the graph has one
         input ``X``. For a DataFrame, each column is one input. Sensitive columns of the model can
-        be left out.
+        be left out, unless decisions read the group there.
+    sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), default=None
+        The groups of these rows, if ``predict`` needs them and X does not hold them. Each attribute
+        is one input of shape (n_samples, 1) with its name, after the inputs of X. If a column of X
+        has the same name, the input is called "sensitive_" and the name. Numbers among which some
+        are missing are inputs of double precision.
+    control_features : array-like of shape (n_samples,) or (n_samples, n_attributes), default=None
+        The strata of these rows, in the same way. The prefix is "control_".
     target_opset : int or dict, default=None
         Versions of the operators, as in ``skl2onnx.to_onnx``. If None, the newest versions that it
-        supports are used. Converters of other libraries may need a version of their domain, such as
-        ``{"": 18, "ai.onnx.ml": 3}``.
+        supports are used. In any case, version 3 of the domain ``ai.onnx.ml`` is used unless a dict
+        names another one, because converters of other libraries know no later version.
     options : dict, default=None
         Options of other converters, as in ``skl2onnx.to_onnx``.
 
@@ -374,6 +397,12 @@ def to_onnx(
     -------
     graph : onnx.ModelProto
         The graph. Use ``graph.SerializeToString()`` to write it to a file that runtimes load.
+
+    Notes
+    -----
+    Graphs cannot raise. For a row whose group or stratum ``predict`` would refuse, the margins are
+    NaN. Its label is "unknown group" if the classes are texts, and otherwise the smallest integer
+    of 64 bits, -9223372036854775808.
 
     Examples
     --------
@@ -390,10 +419,11 @@ def to_onnx(
     """
     try:
         import skl2onnx
+        from skl2onnx.common.utils_sklearn import _process_options
     except ImportError as error:
         raise ImportError("to_onnx needs skl2onnx: pip install 'skfair-suite[onnx]'.") from error
     check_is_fitted(model)
-    last = _last_step(model)
+    last = _steps(model)[-1]
     if type(last) not in KINDS:
         raise TypeError(
             f"to_onnx converts {', '.join(kind.__name__ for kind in KINDS)} and pipelines that end "
@@ -405,12 +435,12 @@ def to_onnx(
             "options has raw_scores=True, but decisions are made from probabilities. Leave it out."
         )
     _register()
-    rows: Any = np.asarray(X) if isinstance(X, list | tuple) else X
+    register_classifiers()
+    rows = _rows(model, X)
+    given = {"sensitive_features": sensitive_features, "control_features": control_features}
+    beside = _types_beside(last, given, rows)
     if last is model and rows.shape[1] == model.model_features_.size:
-        model = copy(model)  # the copy has no sensitive columns among its inputs
-        if hasattr(model, "_used_weights"):
-            model.coef_ = model._used_weights[None]
-        model._model_positions, model.n_features_in_ = None, rows.shape[1]
+        model = _of_model_columns(model, beside)
     width = getattr(model, "n_features_in_", rows.shape[1])
     if rows.shape[1] != width:
         hint = "" if getattr(last, "query_column", None) is None else " without the query column"
@@ -418,7 +448,77 @@ def to_onnx(
             f"X has {rows.shape[1]} columns, but the graph of {type(last).__name__} reads "
             f"{width}. Pass X{hint} as the graph will get it."
         )
-    return skl2onnx.to_onnx(model, rows[:1], target_opset=target_opset, options=options)
+    types = types_of_rows(rows)
+    whole = _Whole(model, len(types), {argument: len(own) for argument, own in beside.items()})
+    return skl2onnx.convert_sklearn(
+        whole,
+        name=f"ONNX({type(model).__name__})",
+        initial_types=[*types, *chain.from_iterable(beside.values())],
+        target_opset=_versions(target_opset),
+        options=_process_options(model, options),
+        custom_conversion_functions=conversions(),
+        custom_shape_calculators=SHAPES,
+    )
+
+
+def _rows(model: BaseEstimator, X: Any) -> Any:
+    """Return X as a table or an array, with the columns of a table in the order of ``fit``."""
+    X = native_table(X)
+    if not hasattr(X, "columns"):
+        return np.asarray(X)
+    names = list(getattr(model, "feature_names_in_", X.columns))
+    return X[names] if set(names) <= set(X.columns) else X
+
+
+def _types_beside(
+    model: BaseEstimator, given: dict[str, ColumnsLike | None], rows: Any
+) -> dict[str, Typed]:
+    """Return names and types of the inputs for groups and strata that a model reads, by argument.
+
+    Arguments whose columns are in X have none. Raises for groups that ``predict`` would refuse.
+    """
+    beside, taken = {}, {str(name) for name in getattr(rows, "columns", ["X"])}
+    for argument, levels in KINDS[type(model)].levels(model).items():
+        values = given[argument]
+        if values is None:
+            continue
+        is_lenient = argument == SENSITIVE.argument and model.unseen == "overall"
+        levels.encode(values, _num_samples(rows), is_lenient, True)
+        types, prefix = [], argument.partition("_")[0]
+        columns = zip(levels.attributes, levels.columns(values), levels.levels, strict=True)
+        for attribute, (_, own), known in columns:
+            name = own_name(attribute, prefix, taken)
+            taken.add(name)
+            types.append((name, type_of_groups(own, known, attribute)))
+        beside[argument] = types
+    return beside
+
+
+def _of_model_columns(model: BaseEstimator, beside: dict[str, Typed]) -> BaseEstimator:
+    """Return a copy of a model that has no sensitive columns among its inputs."""
+    left_out = model.n_features_in_ != model.model_features_.size
+    missing = KINDS[type(model)].levels(model).keys() - beside.keys()
+    if left_out and missing:
+        raise ValueError(
+            f"X has no column {listed(dropped_columns(model))}, where the decisions of this "
+            f"{type(model).__name__} read the group. Pass X with it."
+        )
+    model = copy(model)
+    if hasattr(model, "_used_weights"):
+        model.coef_ = model._used_weights[None]
+    if left_out:
+        model._model_positions, model.n_features_in_ = None, model.model_features_.size
+    return model
+
+
+def _versions(target_opset: int | Mapping[str, int] | None) -> dict[str, int]:
+    """Return the versions of the operators, with the domain ``ai.onnx.ml``."""
+    from skl2onnx import __max_supported_opset__
+
+    if target_opset is None:
+        target_opset = __max_supported_opset__
+    named = target_opset if isinstance(target_opset, Mapping) else {"": target_opset}
+    return {"ai.onnx.ml": ML_VERSION, **named}
 
 
 def trusted_types(model: BaseEstimator) -> list[str]:

@@ -39,6 +39,7 @@ from skfair.estimators.classes import PositiveClass, accuracy_in_blocks
 from skfair.estimators.decisions.bind import DecisionSpec, bind
 from skfair.estimators.decisions.explanation import explained
 from skfair.estimators.decisions.fits import fit_classes, read_folds
+from skfair.estimators.decisions.formulas import formula_of
 from skfair.estimators.decisions.prediction import (
     Decider,
     linear_of,
@@ -684,38 +685,85 @@ class FairDecisionClassifier(
         return float(accuracy_score(y, predicted, sample_weight=weights))
 
     def to_thresholds(self) -> Any:
-        """Return the threshold of each group on the probability of the positive class.
+        """Return the thresholds on the probability of the positive class.
 
-        This requires two classes and ``group_aware=True``. An error is raised if a group has
-        several thresholds (``method_`` is "mixtures"), as may happen with ``group_aware="mixed"``.
+        This requires two classes, and decisions that do not estimate the group: with
+        ``group_aware=True`` each group has a threshold, and without it there is a single one if the
+        limits need no more. An error is raised if a group has several thresholds (``method_`` is
+        "mixtures"), as may happen with ``group_aware="mixed"``.
 
         Returns
         -------
         thresholds : DataFrame
-            A table with one row per group. The column ``threshold`` holds the threshold, and the
-            column ``selected`` says if the rows "above" or "below" it are selected. With several
-            attributes, the groups are their intersections, such as "sex=f, age=young".
+            A table with one row per group, or a single row "everybody" for group-blind decisions.
+            The column ``threshold`` holds the threshold, and the column ``selected`` says if the
+            rows "above" or "below" it are selected. With several attributes, the groups are their
+            intersections, such as "sex=f, age=young".
+
+        See Also
+        --------
+        to_formula : The same for group-blind decisions that estimate the group.
         """
         check_is_fitted(self)
-        if not self.is_group_aware_ or self.classes_.size > 2:
-            raise ValueError(
-                "Decisions are thresholds only for two classes and known groups (group_aware=True)."
-            )
-        return self._decider.thresholds(self.groups_)
+        if self.classes_.size > 2:
+            raise ValueError("Decisions are thresholds only for two classes.")
+        return self._decider.thresholds(self.groups_ if self.is_group_aware_ else None)
 
     def to_linear(self) -> Any:
         """Return the decisions of each group as a linear formula of the features.
 
         This requires a fitted logistic regression (``cv="prefit"``), because an average over the
-        models of several folds is not linear. It also requires one threshold for each group, as in
+        models of several folds is not linear. It also requires thresholds, as in
         :meth:`to_thresholds`.
 
         Returns
         -------
         formulas : DataFrame
-            A table with one row per group, which holds the coefficient of each feature and the
-            ``intercept``. The second class is predicted if the sum of the features times their
-            coefficients, plus the intercept, is above 0.
+            A table with one row per group, or a single row "everybody", which holds the coefficient
+            of each feature and the ``intercept``. The second class is predicted if the sum of the
+            features times their coefficients, plus the intercept, is above 0.
         """
         table = self.to_thresholds()
         return linear_of(table, self.estimators_, self.model_features_, self._sign)
+
+    def to_formula(self) -> Any:
+        """Return group-blind decisions as a table of linear scores, for a query or a spreadsheet.
+
+        If the group is estimated, decisions are not linear in the features, but they are made of
+        the linear scores of logistic regressions. This requires two classes, and logistic
+        regressions (perhaps after a ``StandardScaler`` or a ``MaxAbsScaler``) as models of the
+        classes and of the groups. ``group_estimator=None`` makes such models of the groups.
+
+        Returns
+        -------
+        scores : DataFrame
+            A table with one row per score. The columns hold the coefficient of each feature, the
+            ``intercept`` and the ``weight``. The index has the levels ``of`` ("outcome", or for
+            example "group of sex" for an attribute), ``model`` (the number of the fold), ``group``
+            and ``label``. To decide about a row,
+
+            1. compute each score: the features times their coefficients, plus the intercept,
+            2. take exp of it, and divide by the sum over the rows with the same ``of`` and
+               ``model``. The mean over the models is the probability,
+            3. divide the probabilities of an attribute by their sum over the groups with the same
+               ``label``,
+            4. for each label, multiply the probabilities of each attribute with their ``weight``,
+               add them up, and add the ``weight`` of the outcome. Multiply the sum by the
+               probability of the outcome.
+
+            The sum over the labels is ``decision_function``. The second class is predicted if it is
+            above 0.
+
+        See Also
+        --------
+        to_thresholds : Thresholds, if decisions do not estimate the group.
+        skfair.export.to_onnx : A graph of any decisions, for programs without Python.
+        """
+        check_is_fitted(self)
+        if self.classes_.size > 2 or (self.is_group_aware_ and not self.group_estimators_):
+            raise ValueError(
+                "to_formula is for two classes and group-blind decisions. to_thresholds() returns "
+                "the threshold of each group, and skfair.export.to_onnx converts any decisions."
+            )
+        own = self._decider, self.estimators_, self._ordered_classes
+        return formula_of(*own, self.model_features_, self._sign)

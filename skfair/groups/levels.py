@@ -111,15 +111,7 @@ class GroupLevels:
         number -1 with ``allow_unseen``. A missing value raises, too, or gets -1 with
         ``allow_missing``.
         """
-        role = self.role
-        columns = read_columns(sensitive_features, role, n_samples)
-        if len(columns) != len(self.levels):
-            raise ValueError(
-                f"{role.argument} has {len(columns)} columns but the groups were learned from "
-                f"{len(self.levels)} ({listed(self.attributes)}). Pass the same attributes."
-            )
-        if self._named({name for name, _ in columns}):
-            columns = self._in_order(columns)
+        role, columns = self.role, self.columns(sensitive_features, n_samples)
         codes = np.empty((len(columns), len(columns[0][1])), np.int64)
         for a, (name, values) in enumerate(columns):
             factorized = factorize(values)
@@ -134,6 +126,18 @@ class GroupLevels:
         numbers = np.full((1, codes.shape[1]), -1)
         numbers[:, is_known] = self._known_combinations(codes[:, is_known], allow_unseen, remedy)
         return numbers
+
+    def columns(self, sensitive_features: ColumnsLike, n_samples: int | None = None) -> Columns:
+        """Return the columns of new rows in the order of the attributes, or raise."""
+        columns = read_columns(sensitive_features, self.role, n_samples)
+        if len(columns) != len(self.levels):
+            raise ValueError(
+                f"{self.role.argument} has {len(columns)} columns but the groups were learned from "
+                f"{len(self.levels)} ({listed(self.attributes)}). Pass the same attributes."
+            )
+        if self._named({name for name, _ in columns}):
+            columns = self._in_order(columns)
+        return columns
 
     def _named(self, names: set[str | None]) -> bool:
         """Whether new columns are matched by name and not by position.

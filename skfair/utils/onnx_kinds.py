@@ -1,7 +1,7 @@
 """Parts of the converters to ONNX in :mod:`skfair.export` and in the files ``onnx.py`` of wings.
 
-``ops`` is the ``_Ops`` of ``skfair/export.py``: ``ops("Add", a, b)`` applies an operator of ONNX to
-expressions and returns an expression.
+``ops`` is an ``Ops`` of ``skfair/utils/onnx_ops.py``: ``ops("Add", a, b)`` applies an operator of
+ONNX to expressions and returns an expression.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-INTEGER = 7  # the number of the type int64 in ONNX
+from skfair.utils.onnx_ops import INTEGER
 
 
 class Kind(NamedTuple):
@@ -24,6 +24,9 @@ class Kind(NamedTuple):
     # Returns the models inside a fitted model, whose outputs are the inputs of ``convert``. If
     # there are none, the input is the matrix of the columns that the model uses
     models: Callable[[Any], list[Any]] = lambda model: []
+    # Returns the groups and strata of new rows that a fitted model reads, ``GroupLevels`` by the
+    # argument of ``predict``. Their numbers are further inputs of ``convert``
+    levels: Callable[[Any], dict[str, Any]] = lambda model: {}
 
 
 def refuse_groups(
@@ -34,8 +37,8 @@ def refuse_groups(
     """Raise if a model needs the groups of new rows; ``hint`` ends the error."""
     if uses_groups:
         raise ValueError(
-            f"This {type(model).__name__} asks for the groups of new rows, and graphs have no "
-            f"input for them. {hint}."
+            f"This {type(model).__name__} asks for the groups of new rows, for which only the "
+            f"graphs of FairDecisionClassifier have inputs. {hint}."
         )
 
 

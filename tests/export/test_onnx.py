@@ -1,5 +1,4 @@
 import re
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -101,13 +99,18 @@ MODELS = {
     ),
     **{name: (model, WORDS) for name, model in CLUSTERERS.items()},
 }
-BOOSTERS = "``FairDecisionClassifier`` of LightGBM or XGBoost"
+# Rows of the table whose models other files test
+OTHERS = [
+    "``FairDecisionClassifier(group_aware=True)``",  # test_onnx_groups.py
+    "``FairDecisionClassifier`` with ``ConditionalOn``",
+    "``FairDecisionClassifier`` of boosted trees",  # test_onnx_steps.py
+]
 PAGE = (Path(__file__).parents[2] / "doc" / "how_to" / "onnx.rst").read_text()
 
 
 def test_each_row_of_the_table_of_the_page_is_tested():
     rows = re.findall(r"^   \* - (.*)$", PAGE, re.MULTILINE)
-    assert rows[1:] == [*list(MODELS)[:-1], BOOSTERS, list(MODELS)[-1]]
+    assert rows[1:] == [*list(MODELS)[:-1], *OTHERS, list(MODELS)[-1]]
 
 
 @pytest.mark.filterwarnings("ignore:All rows are taken as one query:UserWarning")
@@ -247,23 +250,6 @@ def test_a_pipeline_inside_reads_columns_of_any_kind(is_outside):
     assert_same_labels(found[0], model, frame)
 
 
-def test_missing_texts_that_have_a_word_and_single_precision_before_imputers():
-    """As the page says: ONNX has no missing text, and its imputer no double precision."""
-    X, y, sex = people()
-    frame = pd.DataFrame(X, columns=list("abcd")).assign(years=np.arange(300) % 7)
-    frame["job"] = pd.Series(np.array(["x", None, "z"], dtype=object)[np.arange(300) % 3])
-    frame.loc[::5, "a"] = np.nan
-    frame["job"] = frame["job"].fillna("missing").astype(object)
-    frame = frame.astype(dict.fromkeys([*"abcd", "years"], "float32"))
-    numbers = make_pipeline(SimpleImputer(), StandardScaler())
-    columns = make_column_transformer((numbers, [*"abcd", "years"]), (OneHotEncoder(), ["job"]))
-    model = clone(BLIND).set_params(estimator=make_pipeline(columns, LogisticRegression()))
-    model.fit(frame, y, sensitive_features=sex)
-    session = runtime.InferenceSession(to_onnx(model, frame).SerializeToString())
-    rows = {one.name: frame[[one.name]].to_numpy() for one in session.get_inputs()}
-    assert_same_labels(session.run(None, rows)[0], model, frame)
-
-
 def test_versions_and_options_are_passed_on():
     X, y, sex = people()
     model = clone(BLIND).fit(X, y, sensitive_features=sex)
@@ -273,27 +259,6 @@ def test_versions_and_options_are_passed_on():
         used = {one.domain: one.version for one in graph.opset_import}
         assert used[""] == (version if isinstance(version, int) else version[""])
         assert np.array_equal(run(graph, X)["label"], model.predict(X))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
-def test_boosters_whose_converters_are_registered(library, dtype):
-    pytest.importorskip("onnxmltools", reason="onnxmltools is not installed")
-    pytest.importorskip(library, reason=f"{library} is not installed")
-    (code,) = (
-        textwrap.dedent(one)
-        for one in re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", PAGE, re.MULTILINE)
-        if library in one
-    )
-    X, y, sex = people()
-    X = (np.round(4 * X) / 4).astype(dtype)
-    names = {"X": X, "y": y.astype(int), "sex": sex}
-    exec(code, names)
-    model, found = names["fair"], run(names["graph"], X)
-    assert model.offsets_.any()
-    lead = found["margins"][:, 1] - found["margins"][:, 0]
-    np.testing.assert_allclose(lead, model.decision_function(X), atol=1e-5)
-    assert np.array_equal(found["label"], model.predict(X))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

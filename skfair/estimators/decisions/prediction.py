@@ -124,20 +124,22 @@ class Decider:
                 paid += of_class[:, None] * offsets
         return paid
 
-    def thresholds(self, names: NDArray[Any]) -> Any:
+    def thresholds(self, names: NDArray[Any] | None) -> Any:
         """Return the threshold of each group on the probability of the second of two classes.
 
-        ``names`` are the names of the groups. With several attributes there is a threshold for each
-        intersection. The margin m(p) between both decisions is linear in the probability p, so with
-        m(0) = low and m(1) = high the threshold is p = -low / (high - low). It is -inf if rows are
-        selected at any p, and inf if they are selected at none.
+        ``names`` are the names of the groups, None if decisions do not use them. With several
+        attributes there is a threshold for each intersection. The margin m(p) between both
+        decisions is linear in the probability p, so with m(0) = low and m(1) = high the threshold
+        is p = -low / (high - low). It is -inf if rows are selected at any p, and inf if they are
+        selected at none.
         """
         import pandas as pd
 
-        if self.group_models is not None:
+        if self.group_models is not None and self.offsets.any():
             raise ValueError(
                 "These decisions have no thresholds: they use estimated groups "
-                "(group_estimators_), because one threshold for each group would lose much more."
+                "(group_estimators_). If the models are logistic regressions, to_formula() returns "
+                "their coefficients; skfair.export.to_onnx converts others."
             )
         if self.mixture is not None:
             raise ValueError(
@@ -146,7 +148,10 @@ class Decider:
             )
         own = map(range, self.groups.offsets[:-1], self.groups.offsets[1:])
         cells = np.array(list(product(*own)))  # (n_cells, n_attributes): the intersections
-        names = np.array([", ".join(map(str, names[cell])) for cell in cells], dtype=object)
+        if names is None:  # the offsets of all groups are equal
+            cells, names = cells[:1], np.array(["everybody"], dtype=object)
+        else:
+            names = np.array([", ".join(map(str, names[cell])) for cell in cells], dtype=object)
         # Utility minus offset of both decisions at p = 0 and p = 1: the class is certain there.
         at_end = self.utility[None, None] - self.offsets[cells].sum(axis=1)
         gain = at_end[..., 1] - at_end[..., 0]  # (n_groups, n_strata, true class)
