@@ -31,8 +31,14 @@ _VERIFY_EXAMPLES = """\
   python -m skfair verify record.json --data decisions.parquet --after memos/decision.json
   python -m skfair verify monitor_record.json --data monitor.json
 
-Exit code 0: all that can be computed again is the same. 1: something differs. 3: the numbers are
-the same, but another release of skfair words or adds something. 2: it could not be computed.
+Exit code 0: all that can be computed again is the same. 1: something differs, is missing from the
+record, or was named here and is not in it. 2: it could not be computed, because the file does not
+hold what the record says, or the key is that of another record. 3: the numbers are the same, but
+the record has an earlier form with other words.
+
+Changes of the record and of the rows are found, even if the checksum was computed anew. Somebody
+who has the key, or who replaces the record and its key together, can write a record of other rows:
+only a signature shows that. Nobody can compute the date, names, or whether a check was left out.
 """
 _WARM_EXAMPLES = """\
   python -m skfair warm /opt/skfair-cache        at image build
@@ -153,6 +159,7 @@ def commands() -> dict[str, Command]:
                 "": {
                     "name": ("the data set to write", {"choices": ["loans"]}),
                     "--out": ("CSV file to write", {"required": True}),
+                    "--force": ("replace the file if it exists", {"action": "store_true"}),
                 }
             },
         ),
@@ -171,10 +178,10 @@ def commands() -> dict[str, Command]:
                     "--query": ("query of the rows, if it is another one", {}),
                     "--key": ("key of the digests; default: beside the record", {}),
                     "--after": (
-                        "file before the record that is not beside it; may be repeated",
+                        "file that came before the record and is not beside it; may be repeated",
                         {"action": "append", "default": [], "metavar": "FILE"},
                     ),
-                    "--model-file": ("file of the model, if it is to be compared", {}),
+                    "--model-file": ("file of the model, which the record must name", {}),
                     "--encoding": ("of the rows, if it is another one", {}),
                     "--decimal": ("mark before decimals, if it is another one", {}),
                 },
@@ -210,11 +217,12 @@ def _warm(options: argparse.Namespace) -> int:
 def _write_loans(options: argparse.Namespace) -> int:
     """Run the command ``data loans``: write 5,000 simulated loan applications to a CSV file."""
     from skfair.datasets import make_loans
-    from skfair.utils.files import replacing
+    from skfair.utils.files import check_outputs, replacing
 
     out = options.out
     if not out.endswith(".csv"):
         raise ValueError(f"--out must end in .csv, got {out!r}.")
+    check_outputs([("--out", out)], [], force=options.force)
     loans = make_loans(5000, random_state=0)
     frame = loans.data.assign(**dict(loans.sensitive_features), target=loans.target)
     with replacing(out) as beside:

@@ -26,20 +26,30 @@ from typing import Any, NamedTuple, TypeAlias
 
 from skfair.utils.files import replacing
 from skfair.utils.text import listed, plural, visible
-from skfair.utils.versions import versions
+from skfair.utils.versions import COMPONENTS, versions
 from skfair.utils.wings import functions_of_wings
 
+# Version of the form of records. It rises with every release that words sentences otherwise, adds
+# keys or drops some. Code 3 is for records of an earlier version only: the version of skfair, which
+# a record states as well, could be made up to excuse other sentences.
 VERSION = 1
 # Numbers of a record agree with those that are computed again up to this relative error.
 TOLERANCE = 1e-9
-# They agree as well if they differ by this share of the largest value in the record, which is at
-# least 1. An end of an interval may be near 0, and is the difference of two numbers that are not:
-# quantiles of versions of scipy differ by 5e-12 of their size.
+# They agree as well if they differ by this much. An end of an interval may be near 0, and is the
+# difference of two numbers that are not: quantiles of versions of scipy differ by 5e-12 of their
+# size. Shares are at most 1. For numbers in units, such as salaries, it is this share of the
+# largest value of the same measure, so that no other number of the record makes it larger.
 _NOTHING = 1e-11
+# Names of numbers that are in units, if the measure is
+_IN_UNITS = ("value", "difference", "noise", "mean", "rest", "score_", "rate", "reference_value")
+_ENDS = ("low", "high", "limit")
+# What two rows of a table have in common if their numbers are in the same unit
+_MEASURE = ("measure", "metric", "condition")
 # The keys that verify does not compute again. All others are computed by the wing.
 _FORMS = {"kind": str, "made_on": str, "made_with": dict, "after": list, "checksum": str}
 _FRAME = (*_FORMS, "version")
-# Texts that another release may word otherwise, so they need not have been edited if they differ
+_LINK = {"name", "kind", "sha256"}  # the keys of a file before a record
+# Texts that another version may word otherwise, so they need not have been edited if they differ
 _WORDS = ("sentences", "law", ("found", "rule"), ("found", "decision"), ("checks", "sentence"))
 _MOST_SHOWN = 20  # findings that are printed
 # Exit codes of findings, of which the first one that occurs is that of the command
@@ -53,8 +63,8 @@ class Finding(NamedTuple):
     """What is said of a record, or of a part of it."""
 
     text: str
-    # _OPEN is a difference that another release may be the reason of, because it words or adds
-    # something. It is none if the record was made by this release.
+    # _OPEN is a text that an earlier version may have worded otherwise or lacked. Numbers are never
+    # open. It is a difference like others if the record is of this version.
     code: int = _DIFFERS
     size: float = 0.0  # size of a difference of numbers
 
@@ -67,15 +77,38 @@ Verifier: TypeAlias = Callable[
 
 
 def write_record(
-    path: str | PathLike[str], kind: str, parts: Mapping[str, Any], after: Paths
+    path: str | PathLike[str],
+    kind: str,
+    parts: Mapping[str, Any],
+    after: Paths,
+    *,
+    force: bool = False,
 ) -> None:
     """Write a record of the parts that a wing computed, after the files that came before it."""
-    if Path(path).suffix != ".json":
-        raise ValueError(f"A record is a file ending in .json, got {fspath(path)!r}.")
+    files = [Path(file) for file in several(after)]
+    check_new(Path(path), force=force)
+    for file in files:
+        if file.exists() and Path(path).exists() and file.samefile(path):
+            raise ValueError(
+                f"The record {fspath(path)!r} cannot come after itself, because it would replace "
+                "that file. Name another file for the record."
+            )
     record = {"kind": kind, "version": VERSION, "made_on": date.today(), "made_with": versions()}
-    record |= {"after": [_link(Path(file)) for file in several(after)], **parts}
+    record |= {"after": [_link(file) for file in files], **parts}
     with replacing(path) as beside:
         beside.write_bytes(canonical(record | {"checksum": _checksum(record)}))
+
+
+def check_new(record: Path, *others: Path, force: bool) -> None:
+    """Raise if the name of a record is wrong, or if a file to write exists and may not be lost."""
+    if record.suffix != ".json":
+        raise ValueError(f"A record is a file ending in .json, got {str(record)!r}.")
+    for file in (record, *others):
+        if file.is_file() and not force:
+            raise ValueError(
+                f"There is a file {str(file)!r} already, which the record {record.name} would "
+                "replace. Name another record, or replace the file with force=True."
+            )
 
 
 def several(one_or_more: Any) -> list[Any]:
@@ -140,20 +173,28 @@ def run_verify(options: argparse.Namespace) -> int:
         verifiers |= of_wing()
     kind, version = record.get("kind"), record.get("version")
     is_whole = all(isinstance(record.get(name), form) for name, form in _FORMS.items())
-    if not is_whole or kind not in verifiers or version != VERSION:
+    is_known = type(version) is int and 1 <= version <= VERSION
+    if not is_whole or kind not in verifiers or not is_known:
         raise ValueError(
             f"{path.name} is no record that this release reads: it has the kind {kind!r} and the "
             f"version {version!r}, not {listed(verifiers)} of version {VERSION}."
         )
     recorded = {name: own for name, own in deepcopy(record).items() if name not in _FRAME}
+    given = _given(options.after)
     try:
         parts, found = verifiers[kind](recorded, options)
-        found = [*_form(path, record), *_chain(path, record, options.after), *found]
+        found = [*_form(path, record), *_chain(path, record, given), *found]
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path.name} is no complete record ({error!r}).") from error
+        why = f"it lacks {error}" if isinstance(error, KeyError) else repr(error)
+        raise ValueError(f"{path.name} is no complete record ({why}).") from error
+    found += [
+        Finding(f"--after {file.name} was named, but no record says that it comes after it.")
+        for file, is_linked in given.items()
+        if not is_linked
+    ]
     computed, made_with, here = plain(parts), record["made_with"], versions()
     found += differences(recorded, computed)
-    if made_with.get("skfair") == here["skfair"]:
+    if version == VERSION:
         found = [one._replace(code=one.code and _DIFFERS) for one in found]
     others = {name: was for name, was in made_with.items() if here.get(name) != was}
     if others:
@@ -168,58 +209,106 @@ def run_verify(options: argparse.Namespace) -> int:
     lines = [f"{path.name}: {_OUTCOMES[code]}. {said}", *(one.text for one in found[:_MOST_SHOWN])]
     if more := found[_MOST_SHOWN:]:
         lines.append(f"and {len(more):,} more, by up to {max(one.size for one in more):.3g}")
-    if code == _OPEN:
-        lines.append(f"Perhaps releases differ. Verify it with skfair {made_with.get('skfair')}.")
+    if code != NOTE and "skfair" in others:
+        lines.append(f"Perhaps releases differ. Verify it with skfair {made_with['skfair']}.")
     lines += [*notes, f"SHA-256 of {path.name}: {digest_of(path)}"]
     sys.stdout.writelines(f"{visible(line)}\n" for line in lines)
     return code
 
 
+def unused(options: argparse.Namespace, names: Mapping[str, str]) -> Iterator[Finding]:
+    """Say which options the verifier has named for something that a record does not have.
+
+    ``names`` has what the record lacks, by the name of the option.
+    """
+    for name, lacks in names.items():
+        if getattr(options, name) is not None:
+            option = name.replace("_", "-")
+            yield Finding(f"--{option} was named, but {lacks}. So it was compared with nothing.")
+
+
+def _given(files: list[str]) -> dict[Path, bool]:
+    """Return the files of ``--after``, none of which was found in a record yet."""
+    for file in files:
+        if not Path(file).is_file():
+            raise ValueError(f"There is no file {file!r} for --after. Check the path.")
+    return dict.fromkeys(map(Path, files), False)
+
+
 def differences(recorded: dict[str, Any], computed: dict[str, Any]) -> list[Finding]:
     """Compare the parts of a record with those that were computed again, both as plain data."""
-    return [*_differences(recorded, computed, (), _NOTHING * max(1.0, _largest(computed)))]
+    return [*_differences(recorded, computed, (), {})]
 
 
-def _largest(part: Any, name: str = "") -> float:
-    """Return the largest number whose name begins with "value", as those of rates do."""
-    if isinstance(part, dict):
-        return max((_largest(own, key) for key, own in part.items()), default=0.0)
-    if isinstance(part, list):
-        return max((_largest(own, name) for own in part), default=0.0)
-    return abs(part) if name.startswith("value") and _is_number(part) else 0.0
+def _unit_of(row: Any) -> tuple[Any, ...]:
+    """Return what tells the rows of a table whose numbers are in the same unit."""
+    return tuple(str(row.get(name)) for name in _MEASURE) if isinstance(row, dict) else ()
+
+
+def _sizes(rows: list[Any]) -> dict[tuple[Any, ...], float]:
+    """Return the largest number in units by :func:`_unit_of`."""
+    sizes: dict[tuple[Any, ...], float] = {}
+    for row in rows:
+        own = row.items() if isinstance(row, dict) else ()
+        numbers = [abs(value) for name, value in own if _is_in_units(name) and _is_number(value)]
+        unit = _unit_of(row)
+        sizes[unit] = max([*numbers, sizes.get(unit, 1.0)])
+    return sizes
+
+
+def _is_in_units(name: str) -> bool:
+    return name.startswith(_IN_UNITS) or name in _ENDS
 
 
 def _differences(
-    recorded: Any, computed: Any, place: tuple[str, ...], nothing: float
+    recorded: Any,
+    computed: Any,
+    place: tuple[str, ...],
+    sizes: dict[tuple[Any, ...], float],
+    size: float = 1.0,
 ) -> Iterator[Finding]:
-    """Compare what is at a place of a record. Numbers agree if they differ by ``nothing``."""
+    """Compare what is at a place of a record. Numbers may differ by ``_NOTHING`` times ``size``.
+
+    ``sizes`` are those of the table of which ``computed`` is a row.
+    """
     where = ", ".join(place)
     are_words = place and (place[0] in _WORDS or (place[0], place[-1]) in _WORDS)
     code = _OPEN if are_words else _DIFFERS
     if isinstance(recorded, dict) and isinstance(computed, dict):
+        in_units = sizes.get(_unit_of(computed), 1.0)
         for key in dict.fromkeys([*computed, *recorded]):
             if key in recorded and key in computed:
-                yield from _differences(recorded[key], computed[key], (*place, key), nothing)
-            else:
-                verb = "lacks" if key in computed else "adds"
-                yield Finding(": ".join(filter(None, [where, f"the record {verb} {key!r}"])), _OPEN)
+                own = in_units if _is_in_units(key) else 1.0
+                yield from _differences(recorded[key], computed[key], (*place, key), {}, own)
+                continue
+            verb, part = ("lacks", computed) if key in computed else ("adds", recorded)
+            text = ": ".join(filter(None, [where, f"the record {verb} {key!r}"]))
+            yield Finding(text, _DIFFERS if _count(part[key]) else _OPEN)
     elif isinstance(recorded, list) and isinstance(computed, list):
         if len(recorded) != len(computed):
             text = f"{where}: {len(recorded)} entries recorded, {len(computed)} computed"
             yield Finding(text, code)
             return
+        rows = _sizes(computed)
         for number, (was, own) in enumerate(zip(recorded, computed, strict=True)):
             texts = [x for x in own.values() if isinstance(x, str)] if isinstance(own, dict) else []
             name = " ".join(filter(None, texts[:4])) or f"entry {number}"
-            yield from _differences(was, own, (*place, name), nothing)
+            yield from _differences(was, own, (*place, name), rows)
     elif _is_number(recorded) and _is_number(computed):
-        if not math.isclose(recorded, computed, rel_tol=TOLERANCE, abs_tol=nothing):
-            size = abs(recorded - computed)
-            text = f"{where}: {recorded!r} recorded, {computed!r} computed, {size:.3g} apart"
-            yield Finding(text, code, size)
+        if not _agree(recorded, computed, size):
+            apart = abs(recorded - computed)
+            text = f"{where}: {recorded!r} recorded, {computed!r} computed, {apart:.3g} apart"
+            yield Finding(text, _DIFFERS, apart)
     elif type(recorded) is not type(computed) or recorded != computed:
         text = f"{where}: {recorded!r:.200} recorded, {computed!r:.200} computed"
         yield Finding(text, code)
+
+
+def _agree(was: float, own: float, size: float) -> bool:
+    """Whether two numbers agree. Counts are equal."""
+    if isinstance(was, int) and isinstance(own, int):
+        return was == own
+    return math.isclose(was, own, rel_tol=TOLERANCE, abs_tol=_NOTHING * size)
 
 
 def _is_number(value: Any) -> bool:
@@ -233,22 +322,35 @@ def _count(value: Any) -> int:
 
 
 def _form(path: Path, record: dict[str, Any]) -> Iterator[Finding]:
-    """Say whether the bytes of a record are what ``write_record`` writes."""
+    """Say whether a record has the bytes, and the parts that are not computed, of a written one."""
     if canonical(record) != path.read_bytes():
         yield Finding(f"{path.name} was edited: it is not in its canonical form")
     if record.get("checksum") != _checksum(record):
         yield Finding(f"{path.name} was edited: it does not agree with its checksum")
+    for name, own in record["made_with"].items():
+        if name not in COMPONENTS or not isinstance(own, str):
+            yield Finding(f"made_with: {name!r} is no component, or {own!r:.50} no version")
+    if not record["made_with"].keys() >= {*COMPONENTS[:2]}:
+        yield Finding(f"made_with: the record lacks the version of {listed(COMPONENTS[:2])}")
+    try:
+        date.fromisoformat(record["made_on"])
+    except ValueError:
+        yield Finding(f"made_on: {record['made_on']!r:.50} is no date")
 
 
-def _chain(path: Path, record: dict[str, Any], given: list[str]) -> Iterator[Finding]:
+def _chain(path: Path, record: dict[str, Any], given: dict[Path, bool]) -> Iterator[Finding]:
     """Compare the files before a record, and those before them, with what records say of them.
 
-    They are looked for among the ``given`` files, and beside the record.
+    They are looked for among the ``given`` files, by digest and then by name, and beside the
+    record. ``given`` becomes True for a file that a record names.
     """
-    places = {Path(file).name: Path(file) for file in given}
     for link in record["after"]:
         name = Path(link["name"]).name  # a name with folders would lead elsewhere
-        place = places.get(name, path.parent / name)
+        same = [file for file in given if digest_of(file) == link["sha256"]]
+        named = [file for file in given if file.name == name]
+        place = [*same, *named, path.parent / name][0]
+        if place in given:
+            given[place] = True
         if not place.is_file():
             text = f"{path.name} comes after {name}, which was not found. Name it: --after {name}"
             yield Finding(text, NOTE)
@@ -256,7 +358,10 @@ def _chain(path: Path, record: dict[str, Any], given: list[str]) -> Iterator[Fin
             yield Finding(f"{name} is not the file that came before {path.name}, or was edited")
         else:
             yield Finding(f"{path.name} comes after {name}, which is unchanged.", NOTE)
+            yield from _differences(link, _link(place) | {"name": link["name"]}, ("after",), {})
             before = _read(place) if place.suffix == ".json" else {}
             if "after" in before:
                 yield from _form(place, before)
                 yield from _chain(place, before, given)
+        if set(link) != _LINK:
+            yield Finding(f"after: the entry of {name} has the keys {listed(link)}")

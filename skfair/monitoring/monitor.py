@@ -484,7 +484,9 @@ class DisparityMonitor:
         """
         stored.write_file(path, self.to_json())
 
-    def record(self, path: str | os.PathLike[str], *, after: Paths = ()) -> None:
+    def record(
+        self, path: str | os.PathLike[str], *, after: Paths = (), force: bool = False
+    ) -> None:
         """Write a record of what the monitor has found, as a link in a chain of evidence.
 
         The record is a JSON file with the settings, the status, the alarm, the rates, the numbers
@@ -500,8 +502,10 @@ class DisparityMonitor:
         after : str, path-like or sequence of these, default=()
             Files that came before, such as the record of the audit, or the monitor's record of last
             month.
+        force : bool, default=False
+            Whether to replace a record that exists already.
         """
-        write_record(path, stored.KIND, stored.parts_of(self), after)
+        write_record(path, stored.KIND, stored.parts_of(self), after, force=force)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from skfair.groups.record import Verifier
 
+# Options of ``verify`` about rows and models, which records of monitors do not have
+_OF_ROWS = ("key", "model_file", "table", "query", "encoding", "decimal")
 NAMES = {"skfair": {"monitoring": ""}}
 
 
@@ -18,9 +20,11 @@ def verifiers() -> dict[str, Verifier]:
     """Return what compares the record of a monitor with the saved monitor, by its kind."""
 
     def verify(record: Any, options: Any) -> Any:
+        from skfair.groups.record import unused
         from skfair.monitoring import DisparityMonitor
         from skfair.monitoring.state import parts_of
 
-        return parts_of(DisparityMonitor.load(options.data)), []
+        lacks = dict.fromkeys(_OF_ROWS, "a record of a monitor has none")
+        return parts_of(DisparityMonitor.load(options.data)), list(unused(options, lacks))
 
     return {"skfair record of a monitor": verify}

@@ -305,6 +305,7 @@ class Audit(AuditTables):
         fail_if: Memo | Sequence[Memo] = (),
         allow_undefined: bool = False,
         after: Paths = (),
+        force: bool = False,
     ) -> None:
         """Write a record of the audit, from which others can compute it again.
 
@@ -318,7 +319,7 @@ class Audit(AuditTables):
         ----------
         path : str or path-like
             File to write, whose name ends in ``.json``. The random key of the digests is written
-            beside it, to a file that ends in ``.key``.
+            beside it, to a file that ends in ``.key`` and that only you may read.
         fail_if : str, path-like, dict or sequence of these, default=()
             Conditions or decision memos to check, as in :meth:`check`. The record has the outcomes.
         allow_undefined : bool, default=False
@@ -326,12 +327,16 @@ class Audit(AuditTables):
         after : str, path-like or sequence of these, default=()
             Files that came before, such as the memo of a committee or the previous record. A memo
             file in ``fail_if`` is one of them in any case.
+        force : bool, default=False
+            Whether to replace a record and a key that exist already. Without its key, the digests
+            of the old record can never be compared again.
 
         Notes
         -----
         The audit is made again before it is recorded, so recording takes as long as the audit. An
         audit keeps the columns that it was made of, until it is pickled, for this purpose only. If
-        they were changed in the meantime, an error says so.
+        they were changed in the meantime, an error says so. An audit with more than 20,000
+        simulations has no record, because others could not compute it again in reasonable time.
 
         Examples
         --------
@@ -354,7 +359,8 @@ class Audit(AuditTables):
         conditions = several(fail_if)
         memos = [own for own in conditions if is_memo(own) and not isinstance(own, Mapping)]
         checks = asked_checks(conditions, allow_undefined)
-        write_audit(self, self._source, Path(path), checks, [*memos, *several(after)])
+        before = [*memos, *several(after)]
+        write_audit(self, Path(path), checks, before, force)
 
     def _made_of(self, source: Source) -> Self:
         """Let the audit know its rows, and return it."""

@@ -16,9 +16,8 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -35,7 +34,7 @@ from skfair.groups.reference import read_reference
 from skfair.groups.table import total
 from skfair.groups.telling_columns import warn_of_people
 from skfair.report.audit import Audit, audit, audit_table
-from skfair.report.checks import Check, Condition, Outcome, read_conditions
+from skfair.report.checks import Check, Condition, Outcome, is_memo, read_conditions
 from skfair.report.data_audit import DataAudit, audit_data
 from skfair.report.databases import (
     cohort_of_table,
@@ -49,13 +48,16 @@ from skfair.report.options import read_options
 from skfair.report.people import check_units_rule, one_row_each
 from skfair.report.profile import SUFFIXES
 from skfair.report.reading import RawRows, Survey, check_judged, find_task, survey_rows
-from skfair.report.record import Source, counted_columns
+from skfair.report.record import Source, counted_columns, digests_of, named_columns
+from skfair.report.recorded_columns import Digests
 from skfair.report.result import COUNTED
 from skfair.report.scores import range_of_scores
 from skfair.report.sentences import read_about
 from skfair.report.table import sums_of_block, warn_table
 from skfair.report.tasks import Task, gaps_of
+from skfair.report.wing import audit_defaults
 from skfair.utils.factorize import factorize, in_order
+from skfair.utils.files import check_outputs
 from skfair.utils.text import listed, plural, visible
 from skfair.utils.validation import check_number, check_probability, check_scores
 
@@ -69,23 +71,47 @@ EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 # Options that do not say what is computed
 _APART = {"command", "parser", "run", "file", "model_file", "out", "profile", "block_rows"}
 _APART |= {"record", "after", "annotate", "fail_if", "min_ratio", "max_disparity", "inconclusive"}
-_APART |= {"allow_undefined"}
+_APART |= {"allow_undefined", "force", "precision", "is_of_record"}
 
 
-def in_file(options: argparse.Namespace, metrics: list[str]) -> Source:
-    """Return the source of the audit of a file, for its record."""
+def in_file(
+    options: argparse.Namespace,
+    metrics: list[str],
+    table: TableFile,
+    digests: Digests | None = None,
+) -> Source:
+    """Return the source of the audit of a file, for its record.
+
+    ``digests`` has the rows that were audited, if a record was asked for. A database counts them
+    again.
+    """
 
     def asked(found: Audit) -> dict[str, Any]:
         own = {name: value for name, value in vars(options).items() if name not in _APART}
-        return {"by": "command", "options": own | {"title": found.title}, "metrics": metrics}
+        own |= {"title": found.title}
+        narrow = {} if _is_database(options) else table.narrow_columns()
+        return {"by": "command", "options": own, "metrics": metrics, "precision": narrow}
 
-    def blocks() -> Iterable[Mapping[str, Any]]:
-        table = table_of(options, options.file)
-        if _is_database(options):
-            return [counted_columns(_counted_table(options, table)[0])]
-        return map(table.by_argument, table.blocks())
+    def of_rows(found: Audit, key: str) -> dict[str, str]:
+        if digests is not None:
+            return digests.of(key)
+        return digests_of(counted_columns(_counted_table(options, table)[0]), found, key)
 
-    return Source(asked, blocks, lambda: audit_file(options, metrics))
+    again = partial(audit_file, options, metrics)
+    return Source(asked, of_rows, again, is_read_once=digests is not None)
+
+
+def options_of_record(
+    asked: Mapping[str, Any], file: str, precision: Mapping[str, str]
+) -> argparse.Namespace:
+    """Return the options of an audit that a record names, about another file.
+
+    Options that a record lacks have their defaults, and those that ``audit`` does not have are left
+    out. So the comparison of options notices both.
+    """
+    own = {name: asked.get(name, default) for name, default in audit_defaults().items()}
+    own |= {"file": file, "precision": precision, "record": "", "block_rows": 500_000}
+    return argparse.Namespace(**own)
 
 
 def run_audit(options: argparse.Namespace) -> int:
@@ -98,7 +124,8 @@ def run_audit(options: argparse.Namespace) -> int:
         report.bias_profile(options.profile)
     allowed = {"allow_undefined": options.allow_undefined}
     if options.record is not None:
-        report.record(options.record, fail_if=[*conditions], after=options.after, **allowed)
+        how = {"after": options.after, "force": options.force, **allowed}
+        report.record(options.record, fail_if=[*conditions], **how)
     checks = [report.check(text, **allowed) for text in conditions]
     for check in checks:
         sys.stderr.write(f"skfair audit: {visible(check.sentence)}\n")
@@ -130,22 +157,22 @@ def check_options(options: argparse.Namespace) -> None:
     profile = getattr(options, "profile", None)
     files_to_write = [("--out", options.out, [*_WRITERS]), ("--profile", profile, SUFFIXES)]
     files_to_write += [("--record", getattr(options, "record", None), [".json"])]
-    option_of: dict[str, str] = {}
+    files_to_write = [own for own in files_to_write if own[1] is not None]
     for option, name, suffixes in files_to_write:
-        if name is None:
-            continue
-        if name in option_of:
-            raise ValueError(f"{option_of[name]} and {option} are both {name!r}. Name two files.")
-        option_of[name] = option
-        out, files = Path(name), (name, options.file)
+        out = Path(name)
         if out.suffix.lower() not in suffixes:
             *first, last = suffixes
             ends = " or ".join(filter(None, [", ".join(first), last]))
             raise ValueError(f"{option} must end in {ends}, got {name!r}.")
         if not out.parent.is_dir():
             raise ValueError(f"There is no folder {str(out.parent)!r} for {option}.")
-        if all(map(os.path.exists, files)) and os.path.samefile(*files):
-            raise ValueError(f"{option} {name!r} is the file that is audited. Name another one.")
+    outputs = [(option, name) for option, name, _ in files_to_write]
+    outputs += [
+        ("The key of --record", str(Path(name).with_suffix(".key")))
+        for option, name in outputs
+        if option == "--record"
+    ]
+    check_outputs(outputs, _files_read(options), force=options.force)
     if options.target is not None and options.target == getattr(options, "prediction", None):
         raise ValueError(
             f"--target and --prediction are both {options.target!r}, so every decision would be "
@@ -158,6 +185,18 @@ def check_options(options: argparse.Namespace) -> None:
             check_probability(value, option)
         elif value is not None:
             check_number(value, option, 1, sys.maxsize)
+
+
+def _files_read(options: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Yield the files that a command reads, with their names in errors."""
+    yield "the file that is audited", options.file
+    if getattr(options, "model_file", None) is not None:
+        yield "the file of the model", options.model_file
+    before = [*getattr(options, "after", ()), *filter(is_memo, getattr(options, "fail_if", ()))]
+    yield from (("a file before the record", own) for own in before)
+    for name in ("earlier", "reference_shares"):
+        if getattr(options, name, None) is not None:
+            yield f"the file of --{name.replace('_', '-')}", getattr(options, name)
 
 
 def _write(report: Audit | DataAudit, options: argparse.Namespace) -> None:
@@ -227,6 +266,10 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         blocks = iter([whole])
     check_units_rule(arguments.units_rule, arguments.preset, judged.units)
     columns: Iterable[dict[str, Any]] = map(table.by_argument, blocks)
+    digests = None
+    if arguments.record is not None:
+        digests = Digests()
+        columns = _noted(columns, table, digests)
     counted = ""
     if judged.units is not None and arguments.preset is not None:
         (whole_file,) = columns
@@ -256,7 +299,17 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     facts = _facts(arguments, table)
     about = read_about({**facts, COUNTED: counted} if counted else facts)
     report = audit_table(sample, task, options, title, about, judged.named(), threshold)
-    return report._made_of(in_file(arguments, metrics))
+    return report._made_of(in_file(arguments, metrics, table, digests))
+
+
+def _noted(
+    blocks: Iterable[dict[str, Any]], table: TableFile, digests: Digests
+) -> Iterator[dict[str, Any]]:
+    """Yield blocks of columns, after they were added to digests."""
+    for block in blocks:
+        if len(block["sensitive_features"]):
+            digests.add(named_columns(block, table.groups, table.within))
+        yield block
 
 
 def _is_database(options: argparse.Namespace) -> bool:
@@ -266,7 +319,8 @@ def _is_database(options: argparse.Namespace) -> bool:
 
 def _counted_table(options: argparse.Namespace, table: TableFile) -> tuple[Cohort, int]:
     """Count a table in a database; return the cohort, and how many rows were dropped first."""
-    relation = open_table(options.file, options.table, options.query)
+    is_of_record = getattr(options, "is_of_record", False)
+    relation = open_table(options.file, options.table, options.query, is_of_record=is_of_record)
     return cohort_of_table(table, relation)
 
 
@@ -309,7 +363,7 @@ def _audit_database(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     usual = [*dict.fromkeys(report.gaps["metric"])] if asked is None else asked
     if {*metrics} - {*usual}:
         report = made(metrics=[*dict.fromkeys([*usual, *metrics])])
-    return report._made_of(in_file(arguments, metrics))
+    return report._made_of(in_file(arguments, metrics, table))
 
 
 def _facts(
@@ -468,6 +522,7 @@ def table_of(options: argparse.Namespace, path: str) -> TableFile:
         date_format=options.date_format,
         decimal=options.decimal,
         needed=[*needed],
+        precision=getattr(options, "precision", None),
     )
 
 

@@ -43,7 +43,7 @@ from skfair.report.choice import Choice
 from skfair.report.command_audit import check_options, label_of, read_data, table_of
 from skfair.report.files import TableFile, decimal_of
 from skfair.utils.factorize import factorize
-from skfair.utils.files import replacing
+from skfair.utils.files import check_outputs, replacing
 from skfair.utils.text import listed, visible
 from skfair.utils.validation import check_limit, check_scores
 from skfair.utils.warn import unwanted, warn_user
@@ -150,10 +150,9 @@ def run_decide(options: argparse.Namespace) -> int:
             f"{name} is about a page that was made in Python, so no command can fit its model "
             "again. Decide with the model itself: path.estimators[k].predict(X)."
         )
-    out = Path(options.out)
-    for file, whose in ((options.file, "rows"), (options.fitted_on, "rows of the fit")):
-        if out.exists() and Path(file).exists() and out.samefile(file):
-            raise ValueError(f"--out {options.out!r} is the file of the {whose}. Name another one.")
+    read = {"the file of the rows": options.file, "the memo": options.memo}
+    read["the file of the rows of the fit"] = options.fitted_on
+    check_outputs([("--out", options.out)], read.items(), force=options.force)
     fitted = argparse.Namespace(**memo["command"] | {"file": options.fitted_on})
     fitted.block_rows = options.block_rows
     sample = _read(fitted)

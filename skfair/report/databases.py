@@ -35,8 +35,13 @@ def is_database(path: str, table: str | None, query: str | None) -> bool:
     return is_named or path.startswith(_POSTGRES) or several or bool(_kind(path))
 
 
-def open_table(path: str, table: str | None, query: str | None) -> Any:
-    """Return a table or a query as a relation of DuckDB; nothing is read yet."""
+def open_table(
+    path: str, table: str | None, query: str | None, *, is_of_record: bool = False
+) -> Any:
+    """Return a table or a query as a relation of DuckDB; nothing is read yet.
+
+    The query of a record may come from a stranger, so it reads no other file, and writes none.
+    """
     try:
         import duckdb
     except ImportError as error:
@@ -59,6 +64,8 @@ def open_table(path: str, table: str | None, query: str | None) -> Any:
             connection.execute("use source")
         elif not kind:
             connection.execute(f"create view {_OF_FILES} as select * from {_reader(path)}")
+        if query is not None and is_of_record:
+            _lock(connection, path, kind)
         if query is not None:
             found = connection.sql(query)
             if found is None:
@@ -71,6 +78,22 @@ def open_table(path: str, table: str | None, query: str | None) -> Any:
         raise ValueError(f"DuckDB does not read {shown}: {said}") from (
             None if kind == "postgres" else error
         )
+
+
+def _lock(connection: Any, path: str, kind: str) -> None:
+    """Let a connection read the files of its path, and nothing else."""
+    if kind in ("sqlite", "postgres"):
+        raise ValueError(
+            "The record asks for rows by a query. It is not run in SQLite and PostgreSQL, because "
+            "it could do more than read. See asked, query in the record, and pass it: --query."
+        )
+    if not kind:
+        files = [path, *map(str, _matching(path))] if "*" in path else [path]
+        places = [_quoted(own) for file in files for own in (file, str(Path(file).resolve()))]
+        what = "directories" if Path(path).is_dir() else "paths"
+        connection.execute(f"set allowed_{what} = [{', '.join(places)}]")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
 
 
 def cohort_of_table(table: TableFile, relation: Any, pos_label: Any = None) -> tuple[Cohort, int]:

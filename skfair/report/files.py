@@ -35,6 +35,7 @@ import pandas as pd
 
 from skfair.groups.attributes import MAX_LEVELS, MAX_NUMERIC_LEVELS
 from skfair.groups.telling_columns import may_name_people
+from skfair.report.exact_numbers import DIGITS, exactly
 from skfair.report.reading import RawRows
 from skfair.utils.text import did_you_mean, listed, plural
 
@@ -79,6 +80,9 @@ class TableFile(NamedTuple):
     decimal: str | None = None
     needed: Sequence[str] = ()  # rows without a value of one of these columns are dropped
     others: tuple[str, ...] = ()  # the columns of a data set that are neither groups nor labels
+    # The types of the numbers that a record says were in single or half precision. All others were
+    # in double precision. If None, numbers are read as they are.
+    precision: Mapping[str, str] | None = None
 
     @classmethod
     def of_columns(cls, path: str, columns: Iterable[str], encoding: str) -> TableFile:
@@ -149,11 +153,42 @@ class TableFile(NamedTuple):
             if self.decimal is not None:
                 for name in set(self.used) - set(self._names_only):
                     block[name] = numbers_of(block[name], self.decimal)
+            self._set_precision(block)
             for name in self.attributes:
                 block[name] = self._groups(block[name], name, start)
             start += len(raw)
             self.n_dropped.append(len(raw) - len(block))
             yield block.reset_index(drop=True)
+
+    def narrow_columns(self) -> dict[str, str]:
+        """Return the type of each column in use whose numbers are in single or half precision."""
+        if self.precision is not None:  # what a record may say, and nothing else
+            numbers = set(self.used) - set(self._names_only)
+            own = self.precision.items()
+            return {name: kind for name, kind in own if name in numbers and kind in DIGITS}
+        if self._kind != "parquet":
+            return {}
+        kinds = {"float": "float32", "halffloat": "float16"}
+        types = {
+            field.name: kinds.get(str(field.type)) for field in _parquet(self.path).schema_arrow
+        }
+        return {name: kind for name in self.used if (kind := types.get(name)) is not None}
+
+    def _set_precision(self, block: pd.DataFrame) -> None:
+        """Give numbers the precision that a record says they had."""
+        if self.precision is None:
+            return
+        for name in set(self.used) - set(self._names_only):
+            kind = self.precision.get(name, "float64")
+            is_number = pd.api.types.is_float_dtype(block[name].dtype)
+            if is_number or (kind in DIGITS and pd.api.types.is_numeric_dtype(block[name].dtype)):
+                try:
+                    block[name] = exactly(block[name], kind)
+                except ValueError as error:
+                    raise ValueError(
+                        f"Column {name!r} of {self.path.name} does not hold {kind}, as it did when "
+                        f"the record was made: {error}."
+                    ) from error
 
     def people(self) -> Iterator[tuple[str, pd.Series]]:
         """Yield the columns that are not read and whose names are those of people, by name."""

@@ -179,11 +179,16 @@ _AUDIT_OPTIONS: Options = {
             "leave out groups that cannot be compared; default: with them no check passes (code 3)",
             {"action": "store_true"},
         ),
-        "--record": ("file for a record that others can verify, .json; a .key is beside it", {}),
+        "--record": (
+            "file for a record that others can verify, .json; a .key beside it is for those who "
+            "may have the rows",
+            {},
+        ),
         "--after": (
             "file before the record, as a memo or an earlier record; may be repeated",
             {"action": "append", "default": [], "metavar": "FILE"},
         ),
+        "--force": ("replace files that exist already", {"action": "store_true"}),
         "--annotate": ("print conditions as annotations of GitHub, too", {"action": "store_true"}),
     },
     "tables of rules of law (no advice)": {
@@ -240,6 +245,7 @@ _AUDIT_DATA_OPTIONS: Options = {
         "--suppress-below",
         "--confidence",
         "--random-state",
+        "--force",
     ),
 }
 _CHOOSE_OPTIONS: Options = {
@@ -274,7 +280,7 @@ _CHOOSE_OPTIONS: Options = {
     "result": {
         "--out": ("page to write, .html", {"required": True}),
         "--decided": ("what a positive decision is, such as granted", {"metavar": "WORD"}),
-        **_same("--title", "--suppress-below", "--confidence", "--random-state"),
+        **_same("--title", "--suppress-below", "--confidence", "--random-state", "--force"),
     },
 }
 _DECIDE_OPTIONS: Options = {
@@ -288,8 +294,20 @@ _DECIDE_OPTIONS: Options = {
         "--encoding": ("of the new rows, if it is not that of --fitted-on", {}),
         **_same("--block-rows"),
     },
-    "result": {"--out": ("the new rows with their decisions, .csv", {"required": True})},
+    "result": {
+        "--out": ("the new rows with their decisions, .csv", {"required": True}),
+        **_same("--force"),
+    },
 }
+
+
+def audit_defaults() -> dict[str, Any]:
+    """Return the defaults of the options of ``audit`` by name, for records."""
+    named = [own for of_title in _AUDIT_OPTIONS.values() for own in of_title.items()]
+    return {
+        name.lstrip("-").replace("-", "_"): how.get("default", False if "action" in how else None)
+        for name, (_, how) in named
+    }
 
 
 def commands() -> dict[str, Command]:

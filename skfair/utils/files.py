@@ -1,8 +1,8 @@
 """Files that are written completely or not at all, and files that nobody else can have written.
 
-:func:`replacing` writes reports, states of monitors and compiled code. :func:`is_safe` is called
-before compiled code is loaded from a folder, because people who can write there could run code
-here.
+:func:`replacing` writes reports, states of monitors and compiled code. Commands call
+:func:`check_outputs` before, so that no file is lost. :func:`is_safe` is called before compiled
+code is loaded from a folder, because people who can write there could run code here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -49,6 +49,39 @@ def replacing(path: str | os.PathLike[str], *, anew: bool = False) -> Iterator[P
         raise
     finally:
         beside.unlink(missing_ok=True)
+
+
+def check_outputs(
+    outputs: Iterable[tuple[str, str]], inputs: Iterable[tuple[str, str]], *, force: bool
+) -> None:
+    """Raise if a command would write one file twice, over a file that it reads, or over another.
+
+    Files that are read are never replaced. Others are, with the option ``--force``.
+
+    Parameters
+    ----------
+    outputs : iterable of pairs
+        The option that names a file to write, and its path.
+    inputs : iterable of pairs
+        What a file that is read is called in errors, and its path.
+    force : bool
+        Whether files that exist may be replaced.
+    """
+    read = {os.path.realpath(path): what for what, path in inputs}
+    written: dict[str, str] = {}
+    for option, path in outputs:
+        place = os.path.realpath(path)
+        if place in written:
+            raise ValueError(f"{written[place]} and {option} are both {path!r}. Name two files.")
+        written[place] = option
+        same = (own for own in read if os.path.exists(own) and os.path.exists(place))
+        if place in read or any(os.path.samefile(own, place) for own in same):
+            what = read.get(place, "a file that is read")
+            raise ValueError(f"{option} {path!r} is {what}. Name another one.")
+        if os.path.isfile(place) and not force:
+            raise ValueError(
+                f"{option} would replace the file {path!r}. Name another one, or pass --force."
+            )
 
 
 def is_safe(status: os.stat_result) -> bool:

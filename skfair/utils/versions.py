@@ -25,6 +25,8 @@ _PACKAGES = (
     "pyarrow",
     "duckdb",
 )
+# The names that :func:`versions` may return
+COMPONENTS = ("skfair", "python", *_PACKAGES)
 
 
 def versions() -> dict[str, str]:

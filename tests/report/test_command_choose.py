@@ -52,7 +52,17 @@ def chosen_from(frame, tmp_path_factory):
             return made[key]
         rows.to_csv(file, index=False)
         columns = ["--target", "paid", "--sensitive", "sex", "--pos-label", "yes", *usual]
-        given = ["choose", str(file), *columns, "--out", str(out), "--limits", limits, *options]
+        given = [
+            "choose",
+            str(file),
+            *columns,
+            "--out",
+            str(out),
+            "--limits",
+            limits,
+            "--force",
+            *options,
+        ]
         with redirect_stdout(StringIO()) as told:
             assert main(given) == 0
         text = out.read_text(encoding="utf-8")
@@ -369,7 +379,7 @@ def decide(tmp_path, chosen_from):
         (rows if fitted_on is None else fitted_on).to_csv(tmp_path / "loans.csv", index=False)
         files = {"--memo": "decision.json", "--fitted-on": "loans.csv", "--out": "decided.csv"}
         given = [text for option, name in files.items() for text in (option, str(tmp_path / name))]
-        assert main(["decide", str(tmp_path / "new.csv"), *given]) == code
+        assert main(["decide", str(tmp_path / "new.csv"), *given, "--force"]) == code
         if code:
             return None
         return pd.read_csv(tmp_path / "decided.csv", keep_default_na=False, dtype=str)

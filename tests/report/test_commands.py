@@ -65,7 +65,7 @@ USUAL = ["--target", "paid", "--prediction", "approved", "--pos-label", "yes"]
 def reported(path, *arguments, usual=True):
     """The report of an audit of a file."""
     out = path.with_name("report.json")
-    given = [*(USUAL if usual else []), *arguments, "--out", str(out)]
+    given = [*(USUAL if usual else []), *arguments, "--out", str(out), "--force"]
     assert main(["audit", str(path), *given]) == 0
     return json.loads(out.read_text(encoding="utf-8"))
 
@@ -648,7 +648,7 @@ def test_a_report_is_written_as_a_whole_or_not_at_all(file, tmp_path):
     code = (
         "import resource, sys; from skfair.__main__ import main; "
         f"resource.setrlimit(resource.RLIMIT_FSIZE, (2000, {resource.RLIM_INFINITY})); "
-        "sys.exit({main([*sys.argv[4:], '--out', out]) for out in sys.argv[1:4]} != {2})"
+        "sys.exit({main([*sys.argv[4:], '--force', '--out', out]) for out in sys.argv[1:4]} != {2})"
     )
     arguments = [*outs, "audit", file, *USUAL, "--sensitive", "sex"]
     command = [sys.executable, "-c", code, *map(str, arguments)]
@@ -766,7 +766,7 @@ def test_numbers_with_a_comma_are_read_with_decimal(frame, tmp_path, capsys, mar
         age=[f"{value:,}".replace(",", other) for value in plain["age"]],
     )
     given = ["--target", "y", "--score", "score", "--threshold", "0.5", "--sensitive", "sex,age"]
-    given += ["--bins", "age=1200", "--out", str(tmp_path / "a.json")]
+    given += ["--bins", "age=1200", "--out", str(tmp_path / "a.json"), "--force"]
     found = []
     for rows, options in ((plain, []), (written, ["--decimal", mark])):
         path = tmp_path / "rows.csv"
@@ -947,7 +947,7 @@ def test_rows_without_an_outcome_may_be_dropped_and_are_counted(
     for one, where in ((rows, path), (kept, plain)):
         one.to_csv(where, index=False) if kind == "csv" else one.to_parquet(where, index=False)
     given = ["--target", "paid", "--sensitive", "sex", "--out", str(out.with_suffix(".json"))]
-    given += ["--block-rows", "100", "--title", "T"]
+    given += ["--block-rows", "100", "--title", "T", "--force"]
     given += ["--prediction", "approved"] if command == "audit" else []
     told = refused(capsys, path, *given, usual=False, command=command)
     assert "--drop-missing" in told

@@ -1,5 +1,6 @@
 """Audits of tables in databases by the shell: as of the same rows in a file, and with records."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from skfair import Cohort
 from skfair.__main__ import main
+from skfair.groups.record import canonical
 from skfair.report import audit
 from tests.seeds import generator
 
@@ -82,7 +84,7 @@ OPTIONS = [
 def test_audits_are_those_of_the_file(source, options, capsys):
     found = []
     for own in (source, "rows.csv"):
-        code, printed = shell(capsys, f"audit {own} {NAMES} {options} --out page.json")
+        code, printed = shell(capsys, f"audit {own} {NAMES} {options} --out page.json --force")
         page = json.loads(Path("page.json").read_text())
         verdicts = printed.out.splitlines()[1:]
         numbers = {name: pd.DataFrame(page[name]) for name in ("rates", "gaps", "subgroups")}
@@ -110,7 +112,7 @@ def test_rows_without_a_value(folder, capsys):
     with duckdb.connect("rows.duckdb") as connection:
         connection.execute("update decisions set repaid = null where rowid % 50 = 0")
         connection.execute("update decisions set sex = null where rowid % 40 = 1")
-    options = "--drop-missing target --missing nowhere --out page.json"
+    options = "--drop-missing target --missing nowhere --out page.json --force"
     code, _ = shell(capsys, f"audit rows.duckdb --table decisions {NAMES} {options}")
     page = json.loads(Path("page.json").read_text())
     assert code == 0
@@ -130,7 +132,7 @@ def test_what_is_no_number_is_missing(folder, capsys):
     for options in ("--missing nowhere", "--drop-missing sensitive"):
         found = []
         for source in ("ages", "ages.csv"):
-            code, _ = shell(capsys, f"audit {source} {NAMES} {options} --out page.json")
+            code, _ = shell(capsys, f"audit {source} {NAMES} {options} --out page.json --force")
             page = json.loads(Path("page.json").read_text())
             found.append((code, page["n_rows"], {row["group"] for row in page["rates"]}))
         assert found[0] == found[1]
@@ -220,3 +222,26 @@ def test_sqlite_is_read_where_duckdb_has_its_extension(folder, capsys):
         folder.to_sql("decisions", connection, index=False)
     code, printed = shell(capsys, f"audit rows.sqlite {NAMES}")
     assert code == 0, printed.err
+
+
+@pytest.mark.parametrize("source", ["rows.duckdb", "lake", "lake/*/*.parquet", "rows.csv"])
+def test_the_query_of_a_record_reads_and_writes_nothing_else(source, folder, capsys):
+    Path("secret.csv").write_text("sex,approved\n" + "f,1\nm,0\n" * 50)
+    table = "decisions" if source == "rows.duckdb" else "data"
+    command = f'audit {source} --query "select * from {table}" --prediction approved'
+    assert shell(capsys, f"{command} --sensitive sex --record record.json")[0] == 0
+    assert shell(capsys, f"verify record.json --data {source}")[0] == 0
+    record = json.loads(Path("record.json").read_text())
+    del record["checksum"]
+    for query in (
+        "select * from 'secret.csv'",
+        f"copy (select * from {table}) to 'copied.csv'",
+        f"select * from {table} union all select * from read_csv('secret.csv')",
+    ):
+        record["asked"]["options"]["query"] = query
+        check = hashlib.sha256(canonical(record)).hexdigest()
+        Path("record.json").write_bytes(canonical(record | {"checksum": check}))
+        code, printed = shell(capsys, f"verify record.json --data {source}")
+        assert code == 2
+        assert "Permission" in printed.err
+    assert not Path("copied.csv").exists()

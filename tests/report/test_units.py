@@ -276,7 +276,7 @@ def test_a_file_names_its_persons(tmp_path, block_rows):
     frame["decided"] = (frame["score"] > 0.5).astype(int)
     path, out = tmp_path / "rows.csv", tmp_path / "out.json"
     frame.to_csv(path, index=False)
-    given = ["--units", "person", "--out", str(out), "--block-rows", str(block_rows)]
+    given = ["--units", "person", "--out", str(out), "--block-rows", str(block_rows), "--force"]
     columns = ["--target", "y", "--prediction", "decided", "--sensitive", "sex,age"]
     assert main(["audit", str(path), *columns, "--title", "T", *given]) == 0
     report = json.loads(out.read_text(encoding="utf-8"))
