@@ -44,6 +44,7 @@ from skfair.report.databases import (
     open_table,
     refuse_texts,
 )
+from skfair.report.evidence import evidence_of
 from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
 from skfair.report.people import check_units_rule, one_row_each
@@ -165,7 +166,12 @@ def _write(report: Audit | DataAudit, options: argparse.Namespace) -> None:
     if options.out is not None:
         getattr(report, _WRITERS[Path(options.out).suffix.lower()])(options.out)
     where = "" if options.out is None else f"The report is in {visible(options.out)}.\n"
-    sys.stdout.write(f"{report!r}\n{where}")
+    rows = evidence_of(report) if isinstance(report, Audit) else []
+    lines = [
+        f"{row.law}: {row.asks}\n  This audit: {row.here}\n  No number: {row.no_number}\n"
+        for row in rows
+    ]
+    sys.stdout.write(f"{report!r}\n{''.join(lines)}{where}")
 
 
 def _conditions(options: argparse.Namespace) -> dict[str, list[Condition]]:

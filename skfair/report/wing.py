@@ -239,8 +239,9 @@ _AUDIT_OPTIONS: Options = {
     "tables of rules of law (no advice)": {
         "--preset": (
             "ll144: impact ratios, New York City Local Law 144; ugesp: adverse impact by the "
-            "four-fifths rule, two standard deviations and Fisher's exact test; ecoa: lending",
-            {"choices": ["ll144", "ugesp", "ecoa"]},
+            "four-fifths rule, two standard deviations and Fisher's exact test; ecoa: lending; uk: "
+            "Equality Act; each with what the rule asks, and what no number can answer",
+            {"choices": ["ll144", "ugesp", "ecoa", "uk"]},
         ),
         "--units-rule": (
             "a person with several --units is selected for --preset if any row is, or the last",

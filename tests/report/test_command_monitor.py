@@ -107,8 +107,9 @@ def test_a_monitor_in_a_shell_is_the_monitor_in_python(files, months, state, nam
         rows |= {"units": frame["person"]} if "--units" in options else {}
         monitor.update(frame["paid"] if "--target" in options else None, frame["approved"], **rows)
         given = [*options, "--batch", rows["batch"]]
-        assert monitored(file, state, *given, sensitive=",".join(sensitive)) == (
-            codes[monitor.status_]
+        assert (
+            monitored(file, state, *given, sensitive=",".join(sensitive))
+            == (codes[monitor.status_])
         )
         assert MonitorKind.load(state).to_json() == monitor.to_json()
     if name == "one limit":
@@ -151,7 +152,10 @@ def test_a_gate_passes_nothing_that_was_not_compared(files, months, state, tmp_p
     ("options", "words"),
     [
         (["--max-disparity", "0.3"], "was made with --max-disparity 0.2, and now it is 0.3"),
-        (["--min-ratio", "0.8"], "was made with --min-ratio None|was made with --max-disparity 0.2"),
+        (
+            ["--min-ratio", "0.8"],
+            "was made with --min-ratio None|was made with --max-disparity 0.2",
+        ),
         (["--pos-label", "no"], "was made with --pos-label 'yes'"),
         (["--confidence", "0.9"], "was made with --confidence 0.95, and now it is 0.9"),
         (["--max-disparity", "0.2", "--batch", "0"], "batch=0 has been read already"),
@@ -312,27 +316,26 @@ def test_a_look_without_two_groups_is_no_look(months, state, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "asked"),
     [
-        (["--max-disparity", "5%"], {"max_disparity": 0.05}),
+        ("--max-disparity 5%", {"max_disparity": 0.05}),
         (
-            ["--max-disparity", "0.1", "--rates", "0.3,35%", "--power", "0.9", "--looks", "12"]
-            + ["--refits", "3"],
+            "--max-disparity 0.1 --rates 0.3,35% --power 0.9 --looks 12 --refits 3",
             {"max_disparity": 0.1, "rates": [0.3, 0.35], "power": 0.9 ** (1 / 12)}
             | {"confidence": 1 - 0.05 / 4},
         ),
         (
-            ["--min-ratio", "0.8", "--rates", "m=0.5,f=0.45", "--shares", "f=30%,m=70%"],
+            "--min-ratio 0.8 --rates m=0.5,f=0.45 --shares f=30%,m=70%",
             {"min_ratio": 0.8, "rates": {"m": 0.5, "f": 0.45}, "shares": {"f": 0.3, "m": 0.7}},
         ),
         (
-            ["--max-disparity", "0.05", "--rows-per-unit", "3", "--correlation", "0.2"]
-            + ["--pair-correlation", "0.1", "--confidence", "0.9"],
+            "--max-disparity 0.05 --rows-per-unit 3 --correlation 0.2 --pair-correlation 0.1 "
+            "--confidence 0.9",
             {"max_disparity": 0.05, "rows_per_unit": 3, "correlation": 0.2}
             | {"pair_correlation": 0.1, "confidence": 0.9},
         ),
     ],
 )
 def test_sizes_are_those_of_python(options, asked, capsys):
-    assert main(["sample-size", *options]) == 0
+    assert main(["sample-size", *options.split()]) == 0
     *lines, whole = capsys.readouterr().out.splitlines()
     sizes = [int(line.rpartition(": ")[2].replace(",", "")) for line in lines]
     assert sizes == sample_size(**asked).tolist()
