@@ -23,6 +23,7 @@ import pandas as pd
 
 from skfair.groups.declared_rates import spoken_rate
 from skfair.report.command_audit import EXIT_CODES, label_of, read_names, table_of
+from skfair.report.databases import is_database
 from skfair.report.files import check_levels
 from skfair.utils.factorize import factorize
 from skfair.utils.files import replacing
@@ -42,18 +43,20 @@ def run_monitor(options: argparse.Namespace) -> int:
     _check_files(options, state, out)
     kind = _monitors()
     rows = read_batch(options)
-    if state.exists():
+    is_new = not state.exists()
+    if is_new:
+        monitor = kind(**_settings(options, rows, None))
+    else:
         monitor = _loaded(kind, state)
         _refuse_changes(kind, monitor, options, rows)
-    else:
-        monitor = kind(**_settings(options, rows, None))
-    said = _update(monitor, options, rows)
+    said = [f"A new monitor, because there was no {state}."] if is_new else []
+    said.append(_update(monitor, options, rows))
     with replacing(out) as beside:
         monitor.save(beside)
         if options.record is not None:  # if this fails, the state stays as it was
             memo = [] if options.memo is None else [options.memo]
             monitor.record(options.record, after=[*memo, *options.after])
-    lines = [said, *_found(monitor), f"The state is in {out}."]
+    lines = [*said, *_found(monitor), f"The state is in {out}."]
     sys.stdout.writelines(f"{visible(line)}\n" for line in lines)
     outcome = monitor.status_
     if outcome == "inconclusive" and options.inconclusive is not None:
@@ -69,6 +72,11 @@ def read_batch(options: argparse.Namespace) -> dict[str, Any]:
     007 is the same in every file.
     """
     ids = getattr(options, "ids", None)
+    if is_database(options.file, None, None):
+        raise ValueError(
+            f"{options.file!r} is a database or several files, and this command reads one file. "
+            "Write the rows of the period to a file, such as parquet."
+        )
     if options.sensitive is None:
         if ids is None or options.prediction is not None:
             raise ValueError(

@@ -34,6 +34,8 @@ from skfair.utils.validation import check_number, check_probability
 KIND, VERSION = "skfair year", 1
 # The settings of a year that options name, and their defaults. A later look may repeat them.
 _DEFAULTS: dict[str, Any] = {"confidence": 0.95, "refits": 3, "reference": None, "pos_label": None}
+# How settings are called in messages, if they are not the options of the same names
+_OPTIONS = {"metrics": "--constraint", "limit": "the limit", "memo": "the SHA-256 of the memo"}
 _CONSTRAINT, _LIMIT = "demographic_parity", 0.05
 
 
@@ -44,17 +46,20 @@ def run_year(options: argparse.Namespace) -> int:
     """
     state = Path(options.state)
     check_out("--state", str(state), (".json",), options.file)
+    if options.prediction is None:
+        raise ValueError("--prediction is missing. Name the column of the decisions.")
     if not Path(options.file).is_file():
         raise ValueError(f"There is no file {options.file!r}. Check the path.")
     asked = _asked(options)
-    if state.exists():
+    is_new = not state.exists()
+    if not is_new:
         year = _read(state)
         changed = [name for name in asked if asked[name] != year["asked"].get(name)]
         if changed:
-            (name, *_) = changed
+            name, was, own = changed[0], year["asked"].get(changed[0]), asked[changed[0]]
             raise ValueError(
-                f"The year in {state} was begun with {name}={year['asked'].get(name)!r}, and now "
-                f"it is {asked[name]!r}. The statement is about one setting: leave the option as "
+                f"The year in {state} was begun with {_OPTIONS.get(name, f'--{name}')} {was!r}, "
+                f"and now it is {own!r}. The statement is about one setting: leave the option as "
                 "it was, or begin a year in another file."
             )
     else:
@@ -66,7 +71,8 @@ def run_year(options: argparse.Namespace) -> int:
     year["checksum"] = _checksum(year)
     with replacing(state) as beside:
         beside.write_bytes(canonical(year))
-    lines = [*_said(year), f"The looks are in {state}."]
+    new = [f"A new year, because there was no {state}."] if is_new else []
+    lines = [*new, *_said(year), f"The looks are in {state}."]
     sys.stdout.writelines(f"{visible(line)}\n" for line in lines)
     return 0 if look["is_within"] else 1
 
@@ -127,6 +133,10 @@ def _begun(asked: dict[str, Any]) -> dict[str, Any]:
     settings = _DEFAULTS | {"metrics": [_CONSTRAINT], "limit": limit} | asked
     check_probability(settings["confidence"], "confidence")
     check_number(settings["refits"], "refits", 0)
+    for name, limits in settings["limit"].items():
+        for own in limits.values():
+            if own is not None:  # no number of people shows a limit of 0
+                check_number(own, name, 1e-6)
     return settings
 
 

@@ -291,7 +291,8 @@ def test_the_looks_of_a_year_are_sealed(files, state, capsys, tmp_path):
     for options, words in (
         (["2026-01"], "There was a look '2026-01' already"),
         (["2026-02", "--max-disparity", "0.3"], "The statement is about one setting"),
-        (["2026-02", "--refits", "5"], "was begun with refits=3"),
+        (["2026-02", "--refits", "5"], "was begun with --refits 3, and now it is 5"),
+        (["2026-02", "--constraint", "accuracy_parity"], "was begun with --constraint"),
     ):
         refused(capsys, looked(files[1], state, *options), words)
     refused(capsys, looked(files[0], state, "2026-02"), "was at the same file")
@@ -310,6 +311,31 @@ def test_a_look_without_two_groups_is_no_look(months, state, tmp_path, capsys):
     refused(capsys, looked(alone, state, "1"), "nothing to compare")
     months[0][:0].to_csv(alone, index=False)
     refused(capsys, looked(alone, state, "1"), "has no rows")
+    assert not state.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--max-disparity", "0"], "--max-disparity must be"),
+        (["--refits", "-1"], "refits must be"),
+        (["--confidence", "1.5"], "confidence must be"),
+        (["--max-disparity", "0.1", "--memo", "decision.json"], "Pass one of them"),
+        (["--constraint", "nonsense"], "There is no test"),
+    ],
+)
+def test_settings_that_make_no_year(files, state, options, words, capsys):
+    refused(capsys, looked(files[0], state, "1", *options), words)
+    assert not state.exists()
+
+
+def test_a_database_is_refused(state, tmp_path, capsys):
+    place = tmp_path / "rows.sqlite"
+    place.write_bytes(b"SQLite format 3\0" + bytes(100))
+    for code in (monitored(place, state), looked(place, state, "1")):
+        assert code == 2
+    told = capsys.readouterr().err
+    assert told.count("is a database or several files") == 2
     assert not state.exists()
 
 

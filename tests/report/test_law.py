@@ -240,7 +240,9 @@ def test_the_page_about_the_law_has_the_list_of_the_file(monkeypatch):
             assert not re.search(r"[*|\\`]|_(?!\w)", said)  # it would be markup
     page = (ROOT / "doc" / "user_guide" / "concepts.rst").read_text()
     assert ".. include:: ../generated/laws.txt" in page
-    assert "laws.txt" in (ROOT / "doc" / "conf.py").read_text()
+    conf = (ROOT / "doc" / "conf.py").read_text()
+    assert "laws.txt" in conf
+    assert "evidence.txt" in conf
 
 
 def test_the_page_about_tables_has_what_each_law_asks(monkeypatch):
