@@ -103,6 +103,15 @@ def read_batch(options: argparse.Namespace) -> dict[str, Any]:
     return rows
 
 
+def names_limit(options: argparse.Namespace) -> bool:
+    """Whether one of the options for limits is named; raise if there are several."""
+    limits = [options.memo, options.max_disparity, options.min_ratio]
+    n_limits = sum(limit is not None for limit in limits)
+    if n_limits > 1:
+        raise ValueError("--memo, --max-disparity and --min-ratio are limits. Pass one of them.")
+    return n_limits == 1
+
+
 def by_attribute(limit: Any, options: argparse.Namespace) -> Any:
     """Return a limit, as one for each attribute if there are several, as in ``audit``."""
     names = read_names(options.sensitive or "")
@@ -196,22 +205,20 @@ def _loaded(kind: Any, state: Path) -> Any:
 def _settings(options: argparse.Namespace, rows: Mapping[str, Any], known: Any) -> dict[str, Any]:
     """Return the parameters of a monitor that the options name.
 
-    ``known`` is the positive label of the stored monitor, which need not occur in the rows.
+    ``known`` is the stored monitor, or None. Its positive label need not occur in the rows.
     """
     if options.sensitive is None:
         raise ValueError(
             f"There is no monitor in {options.state!r} yet, so no decisions wait for labels. Pass "
             "the decisions first, with --ids, --prediction and --sensitive."
         )
-    limits = [options.memo, options.max_disparity, options.min_ratio]
-    if sum(limit is not None for limit in limits) > 1:
-        raise ValueError("--memo, --max-disparity and --min-ratio are limits. Pass one of them.")
+    has_limit = names_limit(options)
     named = {name: getattr(options, name) for name in _SETTINGS}
     named["max_disparity"] = options.memo
     for name in ("max_disparity", "min_ratio"):
         limit = getattr(options, name)
         named[name] = named.get(name) if limit is None else by_attribute(limit, options)
-    if known is None and all(limit is None for limit in limits):
+    if known is None and not has_limit:
         named["max_disparity"] = by_attribute(_DEFAULT_LIMIT, options)
     named["reference"] = reference_of(options)
     named["pos_label"] = label_in(rows, options.pos_label)

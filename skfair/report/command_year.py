@@ -24,6 +24,7 @@ from skfair.report.command_monitor import (
     by_attribute,
     check_out,
     label_in,
+    names_limit,
     read_batch,
     reference_of,
 )
@@ -107,9 +108,7 @@ def _of_each_fit(confidence: float, refits: float) -> float:
 
 def _asked(options: argparse.Namespace) -> dict[str, Any]:
     """Return the settings that options name. The attributes are always named."""
-    limits = [options.memo, options.max_disparity, options.min_ratio]
-    if sum(limit is not None for limit in limits) > 1:
-        raise ValueError("--memo, --max-disparity and --min-ratio are limits. Pass one of them.")
+    names_limit(options)
     asked = {name: getattr(options, name) for name in ("confidence", "refits", "pos_label")}
     asked |= {"sensitive": read_names(options.sensitive), "reference": reference_of(options)}
     asked["metrics"] = None if options.constraint is None else [options.constraint]
