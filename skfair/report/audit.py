@@ -64,7 +64,7 @@ from skfair.utils.docs import documented
 from skfair.utils.response import SCORE_METHODS, get_response, positive_class
 from skfair.utils.text import check_text, visible
 
-Preset = Literal["ll144", "ugesp", "ecoa"]
+Preset = Literal["ll144", "ugesp", "ecoa", "uk"]
 
 
 @documented
