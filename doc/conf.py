@@ -233,10 +233,11 @@ def stage_examples():
 
 
 def stage_laws():
-    """Write the list of laws from the file that audits read."""
-    from law_list import text
+    """Write the lists of laws from the file that audits read."""
+    from law_list import evidence, text
 
     (HERE / "generated" / "laws.txt").write_text(text(), encoding="utf-8")
+    (HERE / "generated" / "evidence.txt").write_text(evidence(), encoding="utf-8")
 
 
 def stage_names():

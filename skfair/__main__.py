@@ -65,6 +65,8 @@ _PHRASES = {
     "NaN or infinite.": "NaN or infinite. Drop rows without a score with --drop-missing score.",
     "Give both the same labels": "Name both positive classes: --pos-label, --pos-label-true",
     "{'sex': 'male', 'race': 'White'}": '"sex=male,race=White"',
+    "use add_predictions and add_labels": "name their identifiers, --ids",
+    "DisparityMonitor(levels=": "--levels (in Python levels=",
     " A function of your own needs single rows: group_report(metrics=...) has them.": "",
 }
 _NAMES = {"y_true": "target", "y_pred": "prediction", "y_score": "score"} | {

@@ -1,7 +1,8 @@
 """Monitors as a wing, which ``skfair.utils.wings`` finds: it adds ``skfair.monitoring``.
 
 The empty text says that the name is this package, not something in one of its modules.
-:func:`verifiers` is for ``python -m skfair verify``.
+:func:`verifiers` is for ``python -m skfair verify``, and :func:`monitors` for the command
+``monitor``, which reads files as audits do (``skfair/report/command_monitor.py``).
 """
 
 from __future__ import annotations
@@ -28,3 +29,10 @@ def verifiers() -> dict[str, Verifier]:
         return parts_of(DisparityMonitor.load(options.data)), list(unused(options, lacks))
 
     return {"skfair record of a monitor": verify}
+
+
+def monitors() -> Any:
+    """Return the class of monitors."""
+    from skfair.monitoring import DisparityMonitor
+
+    return DisparityMonitor

@@ -64,7 +64,7 @@ from skfair.utils.docs import documented
 from skfair.utils.response import SCORE_METHODS, get_response, positive_class
 from skfair.utils.text import check_text, visible
 
-Preset = Literal["ll144", "ugesp", "ecoa"]
+Preset = Literal["ll144", "ugesp", "ecoa", "uk"]
 
 
 @documented
@@ -489,11 +489,13 @@ def audit(
     confidence : float, default=0.95
         Confidence level of the intervals. If there is no disparity, it is also the probability that
         an audit reports none as significant.
-    preset : {"ll144", "ugesp", "ecoa"}, default=None
+    preset : {"ll144", "ugesp", "ecoa", "uk"}, default=None
         Rule of law whose table is added as ``impact``. "ll144" gives impact ratios (New York City
         Local Law 144), "ugesp" gives adverse impact by the four-fifths rule with z and Fisher's
-        exact test (Uniform Guidelines on Employee Selection Procedures), and "ecoa" gives ratios to
-        a control group (Equal Credit Opportunity Act). With "ll144", scores without predictions are
+        exact test (Uniform Guidelines on Employee Selection Procedures), "ecoa" gives ratios to a
+        control group (Equal Credit Opportunity Act), and "uk" gives impact ratios without a
+        threshold (Equality Act 2010). The page says for each question of the rule which number
+        answers it, and what no number can answer. With "ll144", scores without predictions are
         compared by their median. Groups that the rule excludes are not compared anywhere in the
         audit.
     units_rule : {"any", "last"}, default="any"

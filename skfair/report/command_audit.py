@@ -43,6 +43,7 @@ from skfair.report.databases import (
     open_table,
     refuse_texts,
 )
+from skfair.report.evidence import evidence_of
 from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
 from skfair.report.people import check_units_rule, one_row_each
@@ -204,7 +205,12 @@ def _write(report: Audit | DataAudit, options: argparse.Namespace) -> None:
     if options.out is not None:
         getattr(report, _WRITERS[Path(options.out).suffix.lower()])(options.out)
     where = "" if options.out is None else f"The report is in {visible(options.out)}.\n"
-    sys.stdout.write(f"{report!r}\n{where}")
+    rows = evidence_of(report) if isinstance(report, Audit) else []
+    lines = [
+        f"{row.law}: {row.asks}\n  This audit: {row.here}\n  No number: {row.no_number}\n"
+        for row in rows
+    ]
+    sys.stdout.write(f"{report!r}\n{''.join(lines)}{where}")
 
 
 def _conditions(options: argparse.Namespace) -> dict[str, list[Condition]]:
@@ -279,7 +285,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     tables = [own for own in sums if own is not None]
     sample = tables[0] if judged.units is not None else total(tables, order)[0]
     reference = _reference(arguments.reference, {name: sample.levels[name] for name in groups})
-    asked = _names(arguments.metrics) if arguments.metrics else None
+    asked = read_names(arguments.metrics) if arguments.metrics else None
     if metrics:
         usual = [gap.name for gap in gaps_of(task, asked, set(sample.measures))]
         asked = list(dict.fromkeys([*usual, *metrics]))
@@ -291,7 +297,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         lead=arguments.lead,
         reference=reference,
         median=median,
-        unknown=[*_names(arguments.unknown or ""), *missing],
+        unknown=[*read_names(arguments.unknown or ""), *missing],
         **stated,
     )
     warn_table(sample, options.unknown)
@@ -342,7 +348,7 @@ def _audit_database(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     missing = [] if table.missing is None else [table.missing]
     stated = {name: getattr(arguments, name) for name in (*_NUMBERS, "preset", "threshold")}
     options = {name: own for name, own in stated.items() if own is not None}
-    options |= {"unknown": [*_names(arguments.unknown or ""), *missing], "task": arguments.task}
+    options |= {"unknown": [*read_names(arguments.unknown or ""), *missing], "task": arguments.task}
     if arguments.reference is not None:
         options["reference"] = _reference(arguments.reference, groups)
     facts = _facts(arguments, table, n_dropped) | facts_of(arguments)
@@ -357,7 +363,7 @@ def _audit_database(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         about={name: own for name, own in facts.items() if name != "file"},
         **options,
     )
-    asked = _names(arguments.metrics) if arguments.metrics else None
+    asked = read_names(arguments.metrics) if arguments.metrics else None
     report = made(metrics=asked)
     # Metrics of conditions that the audit lacks are added in a second audit of the same counts.
     usual = [*dict.fromkeys(report.gaps["metric"])] if asked is None else asked
@@ -398,7 +404,7 @@ def run_audit_data(options: argparse.Namespace) -> int:
         pos_label=label_of(
             options.pos_label, factorize(sample["y"]).levels if "y" in sample else []
         ),
-        unknown=[*_names(options.unknown or ""), *missing],
+        unknown=[*read_names(options.unknown or ""), *missing],
         title=options.title or f"Audit of {Path(options.file).name}",
         about=_facts(options, table),
         random_state=options.random_state,
@@ -418,7 +424,7 @@ def read_data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[s
     table = table_of(options, path)
     table.check()
     groups, judged = table.groups, table.judged
-    names = _names(options.columns or "") or table.names()
+    names = read_names(options.columns or "") or table.names()
     apart = {*groups, *judged.named().values()}
     others = [name for name in dict.fromkeys(names) if name not in apart]
     if judged.y_score is not None:  # the scores come first, and further ones if they are named
@@ -476,7 +482,7 @@ def _median_score(table: TableFile) -> float:
 
 def _reference(text: str | None, levels: dict[str, list[Any]]) -> dict[str, str]:
     """Read the reference groups: ``male``, or ``sex=male,race=White``."""
-    parts = [part.partition("=") for part in _names(text or "")]
+    parts = [part.partition("=") for part in read_names(text or "")]
     are_named = all(has_level and name.strip() in levels for name, has_level, _ in parts)
     chosen = {name.strip(): level.strip() for name, _, level in parts}
     try:
@@ -495,7 +501,10 @@ def table_of(options: argparse.Namespace, path: str) -> TableFile:
 
     Nothing is read yet. Commands without an option, such as ``--control``, lack its attribute.
     """
-    groups, within = _names(options.sensitive), _names(getattr(options, "control", None) or "")
+    groups, within = (
+        read_names(options.sensitive),
+        read_names(getattr(options, "control", None) or ""),
+    )
     if not groups:
         raise ValueError(
             "--sensitive is empty. Name the columns that hold the sensitive attributes."
@@ -526,7 +535,7 @@ def table_of(options: argparse.Namespace, path: str) -> TableFile:
     )
 
 
-def _names(text: str) -> list[str]:
+def read_names(text: str) -> list[str]:
     """Read names such as ``sex,age``. A name with a comma in it is quoted, as in the file."""
     try:
         names = next(csv.reader([text], skipinitialspace=True), [])

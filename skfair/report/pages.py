@@ -19,6 +19,7 @@ import pandas as pd
 
 from skfair._version import __version__
 from skfair.groups.declared_rates import RATES
+from skfair.report.evidence import evidence_of
 from skfair.report.pictures import calibration_picture, density_picture, whiskers
 from skfair.report.result import AuditTables, parts, where
 from skfair.report.sentences import (
@@ -31,9 +32,11 @@ from skfair.report.sentences import (
 )
 from skfair.report.tasks import BEFORE
 from skfair.report.words import (
+    dated,
     footer,
     law_of,
     law_warning,
+    laws_of,
     measure_words,
     metric_words,
     prose,
@@ -75,6 +78,11 @@ def render(tables: AuditTables, template: str) -> str:
         subgroups=[(measure, rows_of(own)) for measure, own in parts(tables.subgroups, "measure")],
         impact=[_impact(tables, view, rows) for view, rows in parts(tables.impact, "view")],
         rule=rule_of(tables.preset) if tables.preset else None,
+        evidence=evidence_of(tables),
+        others=[
+            " ".join(filter(None, [dated(law), law["state"], law.get("pending")]))
+            for law in laws_of(tables.preset)[1:]
+        ],
         words=_glossary(tables),
         limits=prose()["limits"],
     )

@@ -5,7 +5,7 @@ for these names:
 
 - ``NAMES``: the public names that this wing adds to other packages,
 - :func:`commands`: the commands of ``python -m skfair`` (called by ``skfair/__main__.py``). Most of
-  the file is the options of the four commands,
+  the file is the options of the commands,
 - :func:`verifiers`: what computes the records of audits again, for ``verify``,
 - :func:`choices`: the module that makes the page of ``FairnessPath.to_html``.
 
@@ -14,6 +14,7 @@ So the file imports only the standard library, until a function is called.
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,40 @@ _DECIDE_EXAMPLES = """\
       --out decided.csv
   python -m skfair audit decided.csv --prediction decision --sensitive sex --fail-if decision.json
 """
+_MONITOR_EXAMPLES = """\
+  python -m skfair monitor june.csv --state monitor.json --prediction approved --sensitive sex \\
+      --max-disparity 5% --batch 2026-06-30
+  python -m skfair monitor july.csv --state monitor.json --prediction approved --sensitive sex \\
+      --max-disparity 5% --batch 2026-07-31 --inconclusive pass
+  python -m skfair monitor june.csv --state errors.json --constraint equal_opportunity \\
+      --prediction approved --sensitive sex --ids number
+  python -m skfair monitor outcomes.csv --state errors.json --target repaid --ids number
+
+The first call makes the monitor, and later ones read a further file into it. Settings may be
+repeated, but they may not change. The state is replaced only after everything has succeeded.
+
+Exit code 0: the data show that the mean disparity is within the limit. 1: there was an alarm. 3:
+neither is shown (--inconclusive). 2: the file was not read, and the state is as it was.
+"""
+_YEAR_EXAMPLES = """\
+  python -m skfair year june.csv --state year.json --prediction approved --sensitive sex \\
+      --max-disparity 10% --batch 2026-06
+
+Each call tests the limit by the people of one file. If the limit is not shown, this is an alarm,
+and the model must be fitted again, at most --refits times. Then the probability that the limit was
+exceeded in some file that raised no alarm is at most 5%.
+
+Exit code 0: the limit is shown. 1: an alarm. 2: the file was not tested, and the state is as it
+was.
+"""
+_SIZE_EXAMPLES = """\
+  python -m skfair sample-size --max-disparity 5% --rates 30% --shares f=30%,m=70%
+  python -m skfair sample-size --max-disparity 10% --rates 0.30,0.35 --power 0.9 --looks 12 \\
+      --refits 3
+"""
 _TASKS = ["auto", "binary", "classes", "numbers"]  # choices of --task
+# The ends of names of modules, if they are not those of the commands.
+_MODULES = {"audit-data": "audit", "decide": "choose", "sample-size": "year"}
 # Choices of --drop-missing: the options of columns, whose rows without a value are dropped
 _ROLES = ["target", "prediction", "score", "before", "weight", "units", "sensitive", "control"]
 # Arguments of argparse that several options have
@@ -85,6 +119,22 @@ def _decimal(text: str) -> float:
 def _decimals(text: str) -> list[float]:
     """Read numbers such as 0.2,0.1 or 20%,10%."""
     return [_decimal(part) for part in text.split(",")]
+
+
+def _numbers_by_name(text: str) -> float | list[float] | dict[str, float]:
+    """Read a number, several such as 0.3,0.35, or one of each name such as f=30%,m=35%."""
+    parts = [part.rpartition("=") for part in re.split(r",(?=[^,]*=)", text)]
+    if all(sign for _, sign, _ in parts):
+        return {name.strip(): _decimal(number) for name, _, number in parts}
+    numbers = _decimals(text)
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _limit(text: str) -> float | dict[str, float]:
+    """Read a limit such as 5%, or one of each attribute such as sex=5%,age=8%."""
+    limit = _numbers_by_name(text) if "=" in text else _decimal(text)
+    assert not isinstance(limit, list)
+    return limit
 
 
 _WHOLE = {"type": int}
@@ -194,8 +244,9 @@ _AUDIT_OPTIONS: Options = {
     "tables of rules of law (no advice)": {
         "--preset": (
             "ll144: impact ratios, New York City Local Law 144; ugesp: adverse impact by the "
-            "four-fifths rule, two standard deviations and Fisher's exact test; ecoa: lending",
-            {"choices": ["ll144", "ugesp", "ecoa"]},
+            "four-fifths rule, two standard deviations and Fisher's exact test; ecoa: lending; uk: "
+            "Equality Act; each with what the rule asks, and what no number can answer",
+            {"choices": ["ll144", "ugesp", "ecoa", "uk"]},
         ),
         "--units-rule": (
             "a person with several --units is selected for --preset if any row is, or the last",
@@ -299,6 +350,135 @@ _DECIDE_OPTIONS: Options = {
         **_same("--force"),
     },
 }
+_ROWS_OPTIONS: Options = {
+    **_FILE,
+    "columns": {
+        "--prediction": ("the decisions, as labels", {}),
+        "--target": ("true labels, if the constraint is about errors", {}),
+        **_same("--sensitive", "--units"),
+    },
+    "reading": _READING,
+}
+_LIMIT: dict[str, Any] = {"type": _limit, "metavar": "NUMBER"}
+_LIMITS: dict[str, tuple[str, dict[str, Any]]] = {
+    "--constraint": ("what is limited; default: demographic_parity", {}),
+    "--max-disparity": (
+        "limit on the difference of rates within each attribute: 5%%, or sex=5%%,age=8%%",
+        _LIMIT,
+    ),
+    "--min-ratio": ("limit on the ratio of rates instead: 0.8 for the four-fifths rule", _LIMIT),
+    "--memo": ("memo of a committee, which has the limit instead", {}),
+}
+_MONITOR_OPTIONS: Options = {
+    **_ROWS_OPTIONS,
+    "columns": _ROWS_OPTIONS["columns"]
+    | {
+        "--sensitive": ("sensitive attributes: sex,age; not needed for labels that come later", {}),
+        "--ids": (
+            "identifiers of decisions whose labels come later: first with --prediction, and months "
+            "later with --target, in another file",
+            {},
+        ),
+    },
+    "limit": _LIMITS
+    | {
+        "--confidence": (
+            "a false alarm has at most the probability of 1 minus this; default 0.95",
+            _NUMBER,
+        ),
+        "--reference": _same("--reference")["--reference"],
+        "--levels": ("groups that are expected: f,m; of several sex=f,sex=m,age=old", {}),
+        "--min-group-size": (
+            "rows of each group that are collected before groups are compared; default 50",
+            _WHOLE,
+        ),
+        "--reference-batches": (
+            "limit the change against this number of batches before it, not the disparity",
+            _WHOLE,
+        ),
+        "--horizon": ("number of batches that are expected; default 1000", _WHOLE),
+    },
+    "result": {
+        "--state": (
+            "file of the monitor, .json or .json.gz; it is made if it is not there",
+            {"required": True},
+        ),
+        "--out": (
+            "file for the new state, so that the old one stays; default: that of --state",
+            {},
+        ),
+        "--batch": (
+            "number or day of the file, which must be later than all before: 7, 2026-06-30 or "
+            "2026-06; default: they are counted",
+            {},
+        ),
+        "--record": ("new file for a record of what the monitor has found, .json", {}),
+        "--inconclusive": (
+            "what it counts as if neither is shown; default: exit code 3",
+            {"choices": ["pass", "fail"]},
+        ),
+        **_same("--after"),
+    },
+}
+_YEAR_OPTIONS: Options = {
+    **_ROWS_OPTIONS,
+    "limit": _LIMITS
+    | {
+        "--refits": ("number of times that the model may be fitted again; default 3", _WHOLE),
+        "--confidence": ("of the statement about the year; default 0.95", _NUMBER),
+        "--reference": _same("--reference")["--reference"],
+    },
+    "result": {
+        "--state": (
+            "file of the looks so far, .json; it is made if it is not there",
+            {"required": True},
+        ),
+        "--batch": ("name of the look, such as 2026-06", {"required": True}),
+    },
+}
+_BY_GROUP: dict[str, Any] = {"type": _numbers_by_name, "metavar": "NUMBER,NUMBER"}
+_SIZE_OPTIONS: Options = {
+    "limit": {
+        "--max-disparity": ("limit on the difference of rates, such as 5%%", _NUMBER),
+        "--min-ratio": ("limit on the ratio of rates instead, such as 0.8", _NUMBER),
+    },
+    "people": {
+        "--rates": (
+            "rate that is expected in each group: 30%%, or 0.30,0.35, or f=30%%,m=35%%; default "
+            "50%%",
+            _BY_GROUP | {"default": 0.5},
+        ),
+        "--shares": (
+            "share of each group among the people: 0.3,0.7 or f=30%%,m=70%%; default: two groups "
+            "of the same size",
+            _BY_GROUP | {"default": [0.5, 0.5]},
+        ),
+        "--rows-per-unit": ("rows of a person, if people have several", _NUMBER | {"default": 1.0}),
+        "--correlation": (
+            "of the decisions on the rows of a person, from 0 to 1; default 1",
+            _NUMBER | {"default": 1.0},
+        ),
+        "--pair-correlation": (
+            "of the decisions on a person's rows in two groups, such as a CV under two names",
+            _NUMBER | {"default": 0.0},
+        ),
+    },
+    "test": {
+        "--power": (
+            "probability that the limit is shown, if the rates are as expected; default 0.8",
+            _NUMBER | {"default": 0.8},
+        ),
+        "--confidence": ("of the test; default 0.95", _NUMBER | {"default": 0.95}),
+        "--looks": (
+            "looks of the command year, which all show the limit with the probability of --power",
+            {"type": int, "default": 1},
+        ),
+        "--refits": (
+            "fits after the first one, among which the error is divided, as in the command year",
+            {"type": int, "default": 0},
+        ),
+    },
+}
 
 
 def audit_defaults() -> dict[str, Any]:
@@ -313,11 +493,12 @@ def audit_defaults() -> dict[str, Any]:
 def commands() -> dict[str, Command]:
     """Return the commands by name."""
     from skfair.utils.command_line import Command
+    from skfair.utils.wings import functions_of_wings
 
     def run(options: argparse.Namespace) -> int:
         """Import the module of a command, and call its function, such as run_audit_data."""
-        kind = "choose" if options.command in ("choose", "decide") else "audit"
-        module = import_module(f"skfair.report.command_{kind}")
+        file = _MODULES.get(options.command, options.command)
+        module = import_module(f"skfair.report.command_{file}")
         code: int = getattr(module, f"run_{options.command.replace('-', '_')}")(options)
         return code
 
@@ -326,12 +507,21 @@ def commands() -> dict[str, Command]:
     choose = "make the page on which a committee chooses a limit"
     decide = "decide about new rows by the model that a committee chose"
     audit = "audit predictions in a CSV or parquet file"
-    return {
+    monitor = "read a file of decisions into a monitor, which raises an alarm above a limit"
+    year = "test a limit by the people of each month, so that it can be stated for a year"
+    size = "say how many people it takes to show that a limit holds"
+    made = {
         "audit": Command(audit, _AUDIT_EXAMPLES, run, _AUDIT_OPTIONS),
         "audit-data": Command(about_data, _AUDIT_DATA_EXAMPLES, run, _AUDIT_DATA_OPTIONS),
         "choose": Command(choose, _CHOOSE_EXAMPLES, run, _CHOOSE_OPTIONS),
         "decide": Command(decide, _DECIDE_EXAMPLES, run, _DECIDE_OPTIONS),
+        "monitor": Command(monitor, _MONITOR_EXAMPLES, run, _MONITOR_OPTIONS),
+        "year": Command(year, _YEAR_EXAMPLES, run, _YEAR_OPTIONS),
+        "sample-size": Command(size, _SIZE_EXAMPLES, run, _SIZE_OPTIONS),
     }
+    if not functions_of_wings("monitors"):  # the wing with monitors is not installed
+        del made["monitor"]
+    return made
 
 
 def verifiers() -> dict[str, Verifier]:

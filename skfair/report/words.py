@@ -4,8 +4,9 @@ The first file has the name of each measure and metric, what it says and does no
 of the presets (:func:`measure_words`, :func:`metric_words`, :func:`rule_of`). Rates of decisions
 and their criteria have these words where they are declared (``groups/declared_rates.py`` and
 ``metrics/labels.py``). The second file has
-the state of each law on the day on which it was last looked up. A page that names a law calls
-:func:`law_of`, and passes the result to :func:`footer` and :func:`law_warning`.
+the state of each law on the day on which it was last looked up, and what it asks for, of which
+``evidence.py`` makes a table. A page that names a law calls :func:`law_of`, and passes the result
+to :func:`footer` and :func:`law_warning`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 from skfair.groups.declared_rates import RATES, is_f_score, rate_named, spoken_rate
 from skfair.metrics.labels import CRITERIA
 
-PRESETS = ("ll144", "ugesp", "ecoa")
+PRESETS = ("ll144", "ugesp", "ecoa", "uk")
 # An entry on a law that was checked longer ago is old: rules changed several times in 2026.
 SIX_MONTHS = timedelta(days=183)
 
@@ -59,8 +60,9 @@ def laws() -> dict[str, dict[str, Any]]:
 
 def dated(law: dict[str, Any]) -> str:
     """Name a law, with the day from which its present text applies and that of the last check."""
-    name = "{name} ({jurisdiction}), applies from {applies_from}".format(**law)
-    return f"State of the law as of {law['checked']}: {name}."
+    name = "{name} ({jurisdiction})".format(**law)
+    since = "" if law["applies_from"] == "not known" else f", applies from {law['applies_from']}"
+    return f"State of the law as of {law['checked']}: {name}{since}."
 
 
 def today() -> date:
@@ -71,6 +73,13 @@ def today() -> date:
 def law_of(preset: str) -> dict[str, Any] | None:
     """Return the law of the preset, which a page names; None without a preset."""
     return laws()[preset] if preset else None
+
+
+def laws_of(preset: str) -> list[dict[str, Any]]:
+    """Return the law of the preset, and others whose questions its page answers, too."""
+    if not preset:
+        return []
+    return [laws()[preset], *(law for law in laws().values() if law.get("preset") == preset)]
 
 
 def footer(law: dict[str, Any] | None) -> str:

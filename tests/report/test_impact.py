@@ -59,7 +59,7 @@ def test_a_group_below_four_fifths_is_flagged_with_what_it_lacks():
     assert "below (one person turns it)" in few.to_html()
 
 
-@pytest.mark.parametrize("preset", ["ll144", "ugesp", "ecoa"])
+@pytest.mark.parametrize("preset", ["ll144", "ugesp", "ecoa", "uk"])
 def test_each_table_says_its_rule_its_source_and_what_it_is_not(preset):
     found = table_of(GUIDELINES, preset, reference="Hispanic")
     for text in (found.to_html(), found.to_markdown(), found.to_json()):

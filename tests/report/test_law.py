@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 
 from skfair.report import audit, words
+from skfair.report.evidence import NUMBERS, evidence_of
+from skfair.report.sentences import number
 from skfair.report.words import PRESETS, laws
 
 ROOT = Path(__file__).parents[2]
 FIELDS = {
     *("name", "jurisdiction", "applies_from", "state", "source", "checked", "asks", "called"),
 }
-# What an entry has if something may change the law soon
-OPTIONAL = {"pending"}
+# What an entry has if something may change the law soon, or if it asks what is known
+OPTIONAL = {"pending", "evidence", "preset"}
+ROW = ("elsewhere", "no_number")
 LAWS = {key: SimpleNamespace(**entry) for key, entry in laws().items()}
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August"),
@@ -33,7 +36,8 @@ WRITTEN = re.compile(
 NEAR = 300  # characters of the same paragraph, in which a date may be that of a law
 # How laws are cited
 CITED = re.compile(
-    r"[HS]B \d[\d-]*|RIN \d{4}-[A-Z]{2}\d\d|FR 20\d\d-\d+|TS \d{4,}|Local Law \d+"
+    r"[HS]B \d[\d-]*|RIN \d{4}-[A-Z]{2}\d\d|FR-\d{4}-[A-Z]-\d\d|FR 20\d\d-\d+"
+    r"|TS \d{4,}|Local Law \d+"
     r"|\d+ CFR \d+|\d+ C\.?CR \d+|\d+ RCNY \d+-\d+|\d+ U\.S\.C\. \d+"
     r"|N\.J\.A\.C\. \d+:\d+|Executive Order \d+|\b20\d\d/\d{3,4}\b"
 )
@@ -116,6 +120,11 @@ def test_what_changed_in_2026_is_in_the_file():
     assert since["california_ccpa"] == "2027-01-01"
     assert "ISO/IEC TS 12791:2024" in LAWS["iso_12791"].name
     assert "NIST AI RMF" in LAWS["nist_ai_rmf"].name
+    assert "FR-6540-P-01" in LAWS["hud"].pending
+    assert "A suit" in LAWS["colorado"].pending
+    assert "Data (Use and Access) Act 2025" in LAWS["uk_gdpr"].state
+    assert "31 March 2026" in LAWS["ico"].pending
+    assert "ISO/IEC 42001" in LAWS["iso_42001"].name
 
 
 def test_pages_have_the_dates_and_citations_of_the_file():
@@ -142,6 +151,7 @@ def test_pages_name_laws():
         ("Another act (SB 25-001) applies.", ["SB 25-001"]),
         ("Illinois HB 3773 and HB 1.", ["HB 1"]),
         ("Illinois: from 2026-02-01.", ["2026-02-01"]),
+        ("HUD has proposed FR-6540-P-01, and not FR-6541-P-02.", ["FR-6541-P-02"]),
         ("The guidelines are rescinded (RIN 3046-AB44).", ["RIN 3046-AB44"]),
         ("Nobody knows what is from 30 June 2026.", []),
         ("The AI Act:\nhigh-risk duties apply from 2 August\n2026.", ["2026-08-02"]),
@@ -230,7 +240,89 @@ def test_the_page_about_the_law_has_the_list_of_the_file(monkeypatch):
             assert not re.search(r"[*|\\`]|_(?!\w)", said)  # it would be markup
     page = (ROOT / "doc" / "user_guide" / "concepts.rst").read_text()
     assert ".. include:: ../generated/laws.txt" in page
-    assert "laws.txt" in (ROOT / "doc" / "conf.py").read_text()
+    conf = (ROOT / "doc" / "conf.py").read_text()
+    assert "laws.txt" in conf
+    assert "evidence.txt" in conf
+
+
+def test_the_page_about_tables_has_what_each_law_asks(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "doc")
+    table = import_module("law_list").evidence()
+    rows = [row for law in LAWS.values() for row in getattr(law, "evidence", [])]
+    assert table.count("\n   * - ") == 1 + len(rows)
+    for row in rows:
+        assert f" {row['asks']}\n" in table
+        assert f"\n     - {row['no_number']}\n" in table
+        for name in row["numbers"]:
+            words = NUMBERS[name].words
+            assert words[1:] in table
+    page = (ROOT / "doc" / "how_to" / "legal_tables.rst").read_text()
+    assert ".. include:: ../generated/evidence.txt" in page
+
+
+@pytest.mark.parametrize("law", [law for law in LAWS.values() if hasattr(law, "evidence")])
+def test_the_questions_of_a_law_are_sentences_with_known_numbers(law):
+    assert getattr(law, "preset", None) in (None, *PRESETS)
+    for row in law.evidence:
+        assert {"asks", "numbers", "no_number"} <= set(row) <= {*("asks", "numbers"), *ROW}
+        assert set(row["numbers"]) <= set(NUMBERS)
+        for text in (row["asks"], row["no_number"], row.get("elsewhere", ".")):
+            assert text.endswith(".")
+            assert not re.search(r"[*|\\`]", text)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_page_says_which_number_answers_and_what_none_can(preset):
+    found = selections(preset, reference="m")
+    rows = evidence_of(found)
+    of_preset = [law for law in LAWS.values() if law.name in {row.law for row in rows}]
+    assert LAWS[preset] in of_preset
+    for text in shown(found)[1::2]:  # the page and the card
+        for row in rows:
+            assert row.asks in text
+            assert row.here in text
+            assert row.no_number in text
+    assert evidence_of(selections()) == []
+    assert "No number can answer" not in selections().to_html()
+
+
+def test_the_numbers_of_a_row_are_those_of_the_audit():
+    """Forty points are between the rates, the ratio is one third, and nobody has an outcome."""
+    sex = np.repeat(["f", "m"], 200)
+    chosen = np.r_[np.arange(200) < 40, np.arange(200) < 120].astype(int)
+    options = {"n_simulations": 20, "preset": "uk", "sensitive_features": {"sex": sex}}
+    found = audit(None, chosen, **options)
+    first, second, *_ = (row.here for row in evidence_of(found))
+    (gap,) = found.gaps.query("metric == 'demographic_parity_difference'").itertuples()
+    interval = f"({number(gap.value_low)} to {number(gap.value_high)})"
+    assert f"difference of selection rates 0.400 {interval} for f and m" in first
+    assert "impact ratio 0.333 (f against m)" in first
+    z = found.impact["z"].min()
+    assert f"sex: {z:.3g} standard deviations" in first
+    assert "has no outcomes" in second
+    assert "none were named" in second
+    levels = {"job": np.arange(400) // 4 % 2}
+    more = audit(np.arange(400) % 2, chosen, control_features=levels, **options)
+    _, second, *_ = (row.here for row in evidence_of(more))
+    assert "difference of true positive rates" in second
+    assert "within job" in second
+    alone = audit(None, chosen, **options | {"sensitive_features": {"sex": ["f"] * 400}})
+    first, *_ = (row.here for row in evidence_of(alone))
+    assert "No impact ratio: no two groups" in first
+
+
+def test_the_number_of_unknown_people_and_the_facts_of_the_head():
+    race = np.repeat(["A", "B", "not stated"], [200, 170, 30])
+    chosen = (np.arange(400) % 3 == 0).astype(int)
+    facts = {"source": "the <register>"}
+    found = audit(
+        None, chosen, sensitive_features={"race": race}, preset="ll144", unknown="not stated",
+        n_simulations=20, about=facts,
+    )  # fmt: skip
+    text = " ".join(row.here for row in evidence_of(found))
+    for said in ("race: 30 of unknown category (not stated)", "400 rows", "period: not stated"):
+        assert said in text
+    assert "source: the &lt;register&gt;" in found.to_html()
 
 
 def test_the_file_is_installed():

@@ -94,7 +94,7 @@ test_audits = messages(
 )
 
 test_tables_of_law = messages(
-    (ValueError, "preset must be 'll144', 'ugesp', 'ecoa' or None", lambda: table("eeoc")),
+    (ValueError, "preset must be 'll144', 'ugesp', 'ecoa', 'uk' or None", lambda: table("eeoc")),
     (ValueError, "compares each group with a control group", lambda: table("ecoa")),
     (ValueError, "that no attribute has.*'race': 'f'", lambda: table(reference="Martian")),
     (ValueError, "reference has 'race': 'y'", lambda: table(reference={"race": "y"})),
