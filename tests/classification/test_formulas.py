@@ -139,3 +139,14 @@ test_other_decisions_are_told_what_to_use = messages(
         lambda: fitted(constraint=ConditionalOn("demographic_parity")).to_formula(),
     ),
 )
+
+
+def test_a_single_model_has_a_formula_of_single_models():
+    X, y, sex = people(key=5)
+    model = FairDecisionClassifier(
+        LogisticRegression(), max_disparity=0.02, ensemble=False, random_state=0
+    )
+    model.fit(X, y, sensitive_features=sex)
+    table = model.to_formula()
+    assert set(table.index.get_level_values("model")) == {0}
+    np.testing.assert_allclose(by_hand(table, X), model.decision_function(X), atol=1e-9)

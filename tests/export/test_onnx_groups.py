@@ -248,3 +248,18 @@ def test_groups_that_are_asked_for_may_be_estimated():
     graph = to_onnx(model, X, sensitive_features=group)
     found = outputs(graph, rows | {"sensitive_feature": column(group + 5)})
     assert np.isnan(found["margins"]).all()
+
+
+@pytest.mark.parametrize("group_aware", [False, True])
+def test_a_single_model_is_one_model_in_the_graph(group_aware):
+    X, y, group = people(key=21)
+    several, single = (
+        fair(group_aware=group_aware, ensemble=ensemble, cv=5).fit(X, y, sensitive_features=group)
+        for ensemble in (True, False)
+    )
+    given = {"sensitive_features": group} if group_aware else {}
+    rows = {"X": X, **({"sensitive_feature": group[:, None]} if group_aware else {})}
+    names = [one.name for one in to_onnx(single, X, **given).graph.input]
+    assert_same(single, X, dict(zip(names, rows.values(), strict=True)), **given)
+    sizes = [len(to_onnx(model, X, **given).graph.node) for model in (several, single)]
+    assert sizes[1] < 0.5 * sizes[0]
