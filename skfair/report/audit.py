@@ -42,7 +42,6 @@ from skfair.report.options import MISSING, Options, read_options
 from skfair.report.own_measures import own_of, warn_of_unknown, with_own
 from skfair.report.pages import render
 from skfair.report.people import UnitsRule, check_units_rule, one_row_each
-from skfair.report.profile import profile_of, write_profile
 from skfair.report.reading import RawRows, check_raw_rows, find_task, survey_rows
 from skfair.report.record import Source, asked_checks, in_engine, in_memory, write_audit
 from skfair.report.result import COUNTED, AuditTables, empty_table, head_of
@@ -251,52 +250,6 @@ class Audit(AuditTables):
         audited = audit(y, **responses, **groups, pos_label=pos_label, about=own, **options)
         made = cls(**audited.fields())
         return made if audited._source is None else made._made_of(audited._source)
-
-    def bias_profile(self, path: str | PathLike[str] | None = None) -> pd.DataFrame:
-        """Return one table with a row for each group and measure, and write it to a file.
-
-        Draft standards for the AI Act of the European Union require such a record. All numbers come
-        from the other tables, so numbers that the audit does not show are not in it either.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            File to write, whose name ends in ``.csv`` or ``.json``. The JSON file also has the
-            facts of the audit, such as its title, date and confidence level. If None, no file is
-            written.
-
-        Returns
-        -------
-        table : DataFrame
-            Table with the columns ``view``, ``group``, ``measure``, ``n_rows``, ``n_persons``,
-            ``value`` with its interval, ``reference``, ``reference_value``, ``difference``,
-            ``verdict`` and ``is_suppressed``. The reference is the group that was passed as
-            ``reference=`` to the audit. Without such a group, it is "all", which stands for all
-            rows. With a reference group, the difference has an interval and a p-value.
-
-        Notes
-        -----
-        The verdict is "significant" or "not significant". With a reference group, it is about the
-        difference from this group. Otherwise, it is about the most significant pair of groups: if
-        their difference is significant, the two groups have this verdict, and the other groups are
-        "not tested". Measures that no metric of the audit compares are "not tested" either. Further
-        verdicts are "reference", "undefined", "not compared" (few people, or an unknown group) and
-        "not shown".
-
-        Examples
-        --------
-        >>> from skfair.datasets import make_group_scores
-        >>> from skfair.report import audit
-        >>> y, scores, groups = make_group_scores(2000, random_state=0)
-        >>> found = audit(y, scores > 0, sensitive_features={"group": groups})
-        >>> table = found.bias_profile()
-        >>> table.loc[table["measure"] == "selection_rate", ["group", "reference"]].values.tolist()
-        [['a', 'all'], ['b', 'all']]
-        """
-        table = profile_of(self)
-        if path is not None:
-            write_profile(self, table, path)
-        return table
 
     def record(
         self,

@@ -47,7 +47,6 @@ from skfair.report.evidence import evidence_of
 from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
 from skfair.report.people import check_units_rule, one_row_each
-from skfair.report.profile import SUFFIXES
 from skfair.report.reading import RawRows, Survey, check_judged, find_task, survey_rows
 from skfair.report.record import Source, counted_columns, digests_of, named_columns
 from skfair.report.recorded_columns import Digests
@@ -70,7 +69,7 @@ EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 
 
 # Options that do not say what is computed
-_APART = {"command", "parser", "run", "file", "model_file", "out", "profile", "block_rows"}
+_APART = {"command", "parser", "run", "file", "model_file", "out", "block_rows"}
 _APART |= {"record", "after", "annotate", "fail_if", "min_ratio", "max_disparity", "inconclusive"}
 _APART |= {"allow_undefined", "force", "precision", "is_of_record"}
 
@@ -121,8 +120,6 @@ def run_audit(options: argparse.Namespace) -> int:
     check_options(options)
     report = audit_file(options, [own.metric for several in conditions.values() for own in several])
     _write(report, options)
-    if options.profile is not None:
-        report.bias_profile(options.profile)
     allowed = {"allow_undefined": options.allow_undefined}
     if options.record is not None:
         how = {"after": options.after, "force": options.force, **allowed}
@@ -155,9 +152,8 @@ def check_options(options: argparse.Namespace) -> None:
 
     ``audit-data`` and ``choose`` call this too. They lack some options.
     """
-    profile = getattr(options, "profile", None)
-    files_to_write = [("--out", options.out, [*_WRITERS]), ("--profile", profile, SUFFIXES)]
-    files_to_write += [("--record", getattr(options, "record", None), [".json"])]
+    record = getattr(options, "record", None)
+    files_to_write = [("--out", options.out, [*_WRITERS]), ("--record", record, [".json"])]
     files_to_write = [own for own in files_to_write if own[1] is not None]
     for option, name, suffixes in files_to_write:
         out = Path(name)

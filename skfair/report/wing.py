@@ -195,7 +195,6 @@ _AUDIT_OPTIONS: Options = {
     },
     "result": {
         "--out": ("file to write: .html, .md or .json; default: none", {}),
-        "--profile": ("file for a row for each group and measure: .csv or .json", {}),
         "--title": ("title of the report", {}),
         "--model": ("name and version of the model, for the head of the report", _TEXT),
         "--model-file": ("file of the model, whose SHA-256 is noted", {}),

@@ -231,13 +231,9 @@ def test_labels_that_are_numbers_in_one_place_and_text_in_another_are_text(tmp_p
             ["--sensitive", "sex", "--block-rows", "9" * 30],
             "--block-rows must be a number from 1 to",
         ),
-        (["--sensitive", "sex", "--profile", "p.txt"], "--profile must end in .csv or .json, got"),
-        (["--sensitive", "sex", "--profile", "rows.csv"], "is the file that is audited"),
-        (
-            ["--sensitive", "sex", "--profile", "nowhere/p.csv"],
-            "no folder 'nowhere' for --profile.",
-        ),
-        (["--sensitive", "sex", "--profile", "a.json", "--out", "a.json"], "Name two files."),
+        (["--sensitive", "sex", "--record", "r.txt"], "--record must end in .json, got"),
+        (["--sensitive", "sex", "--out", "nowhere/p.html"], "no folder 'nowhere' for --out."),
+        (["--sensitive", "sex", "--record", "a.json", "--out", "a.json"], "Name two files."),
     ],
 )
 def test_errors_are_one_line_that_says_what_to_do(odd_file, monkeypatch, capsys, change, message):

@@ -733,7 +733,6 @@ OVERWRITING = {
     "a key of something else": (f"{AUDIT} --record server.json", "server.key"),
     "a record": (f"{AUDIT} --record shell.json", "shell.json"),
     "a report": (f"{AUDIT} --out report.json", "report.json"),
-    "a profile": (f"{AUDIT} --profile profile.csv", "profile.csv"),
     "a report of data": ("audit-data rows.csv --sensitive sex --out page.html", "page.html"),
     "simulated rows": ("data loans --out decided.csv", "decided.csv"),
 }
@@ -745,7 +744,6 @@ NEVER = {
     "the rows, by another name": (f"{AUDIT} --record link.json", "rows.csv"),
     "the key of the record, by a model": (f"{AUDIT} --record x.json --model-file x.key", "x.key"),
     "the record, by the report": (f"{AUDIT} --out y.json --record ./y.json", "rows.csv"),
-    "the rows of a profile": (f"{AUDIT} --profile rows.csv", "rows.csv"),
     "the rows of the fit": (
         "decide memo.txt --memo decision.json --fitted-on rows.csv --out rows.csv",
         "rows.csv",
@@ -760,7 +758,7 @@ NEVER = {
 @pytest.fixture
 def full(folder):
     """The folder with files that must not be lost."""
-    for name in ("server.key", "report.json", "profile.csv", "page.html", "decided.csv", "x.key"):
+    for name in ("server.key", "report.json", "page.html", "decided.csv", "x.key"):
         (folder / name).write_text("not to be lost")
     memo = {"kind": "skfair decision", "version": 1, "metric": METRICS[0], "command": {}}
     memo |= {"limits": {"sex": 0.9}, "status": "satisfied"}
