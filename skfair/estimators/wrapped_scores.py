@@ -335,6 +335,8 @@ def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> Fl
 
     Each row adds up to 1. A class that was missing in the model's fold has the probability 0.
     """
+    while type(model) is FrozenEstimator:  # its attributes are those of the one inside, but slower
+        model = model.estimator
     predicted = np.asarray(model.predict_proba(X), dtype=np.float64)
     # A product is much faster than a sum over a short axis. It is finite only if all terms are.
     total = predicted @ np.ones(predicted.shape[1])
