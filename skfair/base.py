@@ -186,6 +186,9 @@ def report_iterations(
     context.call_on_fit_task_end(estimator=estimator, X=X, y=y)
 
 
+_WITHOUT_COLUMNS = Sensitive()
+
+
 class SensitiveFeaturesMixin(NamedArguments):
     """An estimator with sensitive features, from metadata or from columns of X.
 
@@ -264,6 +267,8 @@ class SensitiveFeaturesMixin(NamedArguments):
     def _sensitive(self) -> Sensitive:
         """The parameter ``sensitive`` as an object."""
         asked = self.sensitive
+        if asked is None:  # each prediction reads it several times
+            return _WITHOUT_COLUMNS
         return asked if isinstance(asked, Sensitive) else Sensitive(asked)
 
     @property

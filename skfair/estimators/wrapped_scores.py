@@ -340,7 +340,8 @@ def chances_of(model: BaseEstimator, X: MatrixLike, classes: NDArray[Any]) -> Fl
     predicted = np.asarray(model.predict_proba(X), dtype=np.float64)
     # A product is much faster than a sum over a short axis. It is finite only if all terms are.
     total = predicted @ np.ones(predicted.shape[1])
-    if not np.isfinite(total).all() or predicted.min(initial=0.0) < 0:
+    # NaN is neither at least 0 nor below inf.
+    if not (predicted.min(initial=0.0) >= 0 and total.max(initial=0.0) < np.inf):
         raise ValueError(
             f"{type(model).__name__}.predict_proba returned values that are no probabilities."
         )

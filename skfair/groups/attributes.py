@@ -199,6 +199,8 @@ def check_missing(
     Callers that read new rows at prediction pass a ``remedy``. The error then ends with it, and not
     with the advice for a fit.
     """
+    if factorized.codes.min(initial=0) >= 0:
+        return
     each = np.ones(factorized.codes.size, np.int64) if counts is None else counts
     n_missing, n_rows = int(each[factorized.codes < 0].sum()), int(each.sum())
     if n_missing and remedy:

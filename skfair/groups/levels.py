@@ -119,7 +119,9 @@ class GroupLevels:
                 attribute = self.attributes[a] if name is None else name
                 check_missing(factorized, attribute, role, remedy)
             known = self._known_levels(factorized, a, allow_unseen, remedy)
-            codes[a] = np.append(known, -1)[factorized.codes]  # the code of missing values is -1
+            codes[a] = known[factorized.codes] if known.size else -1
+            if allow_missing:
+                codes[a][factorized.codes < 0] = -1
         if self.combinations is None:
             return np.where(codes < 0, -1, codes + self.offsets[:-1, None])
         is_known = codes.min(axis=0, initial=0) >= 0

@@ -111,7 +111,8 @@ class Decider:
         starts, stratum = self.groups.offsets, 0 if strata is None else strata
         if groups is None:  # no offset depends on the group
             groups = np.repeat(starts[:-1, None], chances.shape[0], axis=1)
-        unknown = np.flatnonzero((groups < 0).any(axis=0))
+        has_unknown = groups.min(initial=0) < 0
+        unknown = np.flatnonzero((groups < 0).any(axis=0)) if has_unknown else np.zeros(0, int)
         paid = np.zeros_like(chances)
         for codes, first, end in zip(groups, starts[:-1], starts[1:], strict=True):
             for k, of_class in enumerate(chances.T):
