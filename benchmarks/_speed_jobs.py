@@ -164,7 +164,7 @@ def decisions() -> Iterator[Job]:
         ("group-aware", "demographic_parity", True, {}, 2.4),
         ("group-blind", "demographic_parity", False, {}, 5.5),
         ("equalized odds", "equalized_odds", True, {}, 2.2),
-        ("certified", "demographic_parity", True, {"confidence": 0.95}, 2.6),
+        ("certified", "demographic_parity", True, {"certificate": 0.95}, 2.6),
     ):
         model = FairDecisionClassifier(
             trees, constraint, 0.05, group_aware=is_aware, cv=3, random_state=0, **more

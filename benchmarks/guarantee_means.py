@@ -23,8 +23,8 @@ FIRST_SEED, REPETITIONS = 50_000_000, 200
 # How limits are to be kept, and what is passed for it.
 WAYS: dict[str, dict[str, Any]] = {
     "sample": {},
-    "split": {"confidence": Certificate(0.95, by="split")},
-    "cross": {"confidence": Certificate(0.95, by="cross")},
+    "split": {"certificate": Certificate(0.95, by="split")},
+    "cross": {"certificate": Certificate(0.95, by="cross")},
 }
 
 
