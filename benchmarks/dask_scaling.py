@@ -151,6 +151,15 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     return results
 
 
+def canary() -> dict[str, Any]:
+    """Return the results of a small cell."""
+    n, block_rows = 2 * 10**6, 2 * 10**5
+    fits = {f"{name}, here": here(name, n, block_rows) for name in ESTIMATORS}
+    fits["FairKMeans, two workers"] = there("FairKMeans", n, block_rows, 2)
+    kept = ("objective", "fairness", "status")
+    return {name: {key: found[key] for key in kept} for name, found in fits.items()}
+
+
 def tables(results: dict[str, Any]) -> dict[str, Table]:
     """Return the tables."""
     if "skipped" in results:

@@ -315,3 +315,15 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     scale(results, quick)
     sizes(results, quick)
     return results
+
+
+def canary() -> dict[str, float]:
+    """Return the results of a small cell."""
+    X, groups = prepared("safairkm_adult", 1500)
+    problem, centers = assignment_problem(X, groups, 5, 0.9, SEEDS[0])
+    model = FairKMeans(5, min_balance=0.9, random_state=0).fit(X, sensitive_features=groups)
+    return {
+        "assignment": assign(problem, centers, exact=True).cost,
+        "linear programme": exact_assignment(problem, centers),
+        "fit": model.inertia_,
+    }

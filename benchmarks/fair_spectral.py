@@ -422,3 +422,10 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     for figure in (disconnected, scale, neighbours, kernel, products):
         figure(results, quick)
     return results
+
+
+def canary() -> dict[str, Any]:
+    """Return the results of a small cell."""
+    results: dict[str, Any] = {}
+    disconnected(results, quick=True)
+    return results

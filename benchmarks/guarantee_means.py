@@ -90,6 +90,17 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     return {"fits": found}
 
 
+def canary() -> list[Any]:
+    """Return the results of a small cell."""
+    folder = data_folder()
+    if folder is None:
+        return []
+    name, make, n, limit = CELLS[0]
+    everybody = make(pd.read_parquet(folder / f"{name}.parquet"))
+    fits = (fit for seed in range(5) for fit in _fits(everybody, n, limit, seed))
+    return [found for *found, _ in fits]  # the last is a time
+
+
 def _fits(everybody: Population, n: int, limit: float, seed: int) -> Iterator[tuple[float, ...]]:
     """Yield for each way whether it failed, whether it had a solution, and what this is worth.
 
