@@ -96,7 +96,7 @@ def main(*, quick: bool = False) -> dict[str, Any]:
 def canary() -> list[dict[str, Any]]:
     """Return which fits break a limit, and what they say; by how much depends on rounding."""
     fits = filter(None, map(fit, range(8)))
-    return [{"broken": one["excess"] > 1e-9, "says": one["says"]} for one in fits]
+    return [{"broken": bool(one["excess"] > 1e-9), "says": one["says"]} for one in fits]
 
 
 def tables(results: dict[str, Any]) -> dict[str, Table]:

@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import json
+import warnings
 
 import pytest
 
@@ -80,6 +81,7 @@ def test_a_change_of_results_fails_and_marks_the_page(record, capsys):
         (ModuleNotFoundError("no", name="skfair.gone"), "it stops", 1),
         (ImportError("cannot import name 'gone'", name="skfair.metrics"), "it stops", 1),
         (TypeError("unexpected keyword 'confidence'"), "'confidence'", 1),
+        ([object()], "not JSON serializable", 1),
     ],
 )
 def test_what_is_missing_is_skipped_and_what_stops_fails(error, word, expected, record, capsys):
@@ -171,8 +173,22 @@ def test_the_jobs_that_are_timed_can_be_made():
     assert len({job.name for job in jobs}) == len(jobs) > 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", harness.names())
+def by_time(long):
+    """The names of all benchmarks; those that take long are marked as slow."""
+    for name in harness.names():
+        yield pytest.param(name, marks=[pytest.mark.slow] if name in long else [])
+
+
+# Canaries of more than two seconds; the others take 16 seconds together.
+LONG = {
+    *("alternating", "certificate_edges", "dask_scaling", "decision_promise", "decision_speed"),
+    *("disparity_tests", "equal_means", "external", "guarantee", "guarantee_classes"),
+    *("guarantee_means", "intervals", "partial_fairness_deep", "persons", "plada"),
+    *("pooled_rates", "procedures", "ranking", "safairkm", "stability", "year"),
+}
+
+
+@pytest.mark.parametrize("name", by_time(LONG))
 def test_each_canary_runs(name):
     """``make bench-check`` compares them; here they only have to run, on any machine."""
     found = canaries.run(name)
@@ -180,3 +196,19 @@ def test_each_canary_runs(name):
     if found.skipped:
         pytest.skip(found.skipped)
     assert list(canaries.leaves(found.results))
+
+
+# Scripts whose shortest run takes more than a minute, nearly all of it in what their canary calls.
+MINUTES = {"guarantee", "procedures", "small_fits"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({*harness.names()} - MINUTES))
+def test_each_script_runs_on_little_data(name):
+    """Two scripts stopped after a rename in parts that a small cell does not reach."""
+    with harness.quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some benchmarks provoke every warning there is
+        try:
+            harness.module_of(name).main(quick=True)
+        except FileNotFoundError as error:
+            pytest.skip(f"{error}")
