@@ -81,11 +81,11 @@ def is_changed(record: dict[str, Any]) -> bool:
 
 def standing(record: dict[str, Any]) -> str:
     """Return in a few words whether the code of today gives the results of a record."""
-    canary = record["canary"]
-    if canary is None:
-        return "not run again"
+    canary = record["canary"] or {}
     if is_changed(record):
         return "results have changed since"
+    if "reproduced" not in canary:
+        return "not run again"
     if canary["date"] > record["date"]:
         return f"results unchanged since {canary['date']}"
     return f"reproduced on {canary['reproduced']}"
@@ -106,14 +106,14 @@ def origin(record: dict[str, Any]) -> str:
 
 
 def _canary_words(record: dict[str, Any]) -> str:
-    canary = record["canary"]
-    if canary is None:
-        return "*No part of it was run again with later code.*"
+    canary = record["canary"] or {}
     if is_changed(record):
         return (
             f"**The results have changed since:** *on {canary['checked']} a small part of it gave "
             f"other numbers than on {canary['date']}.*"
         )
+    if "reproduced" not in canary:
+        return "*No part of it was run again with later code.*"
     if canary["date"] > record["date"]:
         return (
             f"*A small part of it was first measured on {canary['date']}, with later code, and "

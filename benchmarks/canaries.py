@@ -151,8 +151,7 @@ def updated(before: Mapping[str, Any] | None, found: Found) -> Mapping[str, Any]
     if found.skipped or (before is None and found.differs):
         return before
     if before is None:
-        first = {"date": today, "seconds": round(found.seconds, 1), "results": found.results}
-        return {**first, "reproduced": today}
+        return {"date": today, "seconds": round(found.seconds, 1), "results": found.results}
     rest = {key: value for key, value in before.items() if key not in ("differs", "checked")}
     if found.differs:
         return {**rest, "checked": today, "differs": [*found.differs]}

@@ -58,6 +58,7 @@ def test_a_change_of_results_fails_and_marks_the_page(record, capsys):
     code, kept = record(first, "--keep")
     assert (code, kept["canary"]["results"], kept["results"]) == (0, first, [1])
     assert "runs" in capsys.readouterr().out
+    assert "No part" in _records.origin(kept)
     code, kept = record({**first, "cpu": 9.0}, "--keep")  # only a time
     assert (code, _records.is_changed(kept)) == (0, False)
     assert "reproduced" in capsys.readouterr().out
