@@ -155,7 +155,8 @@ def canary() -> dict[str, Any]:
     """Return the results of a small cell."""
     n, block_rows = 2 * 10**6, 2 * 10**5
     fits = {f"{name}, here": here(name, n, block_rows) for name in ESTIMATORS}
-    fits["FairKMeans, two workers"] = there("FairKMeans", n, block_rows, 2)
+    two = {"estimator": "FairKMeans", "n": n, "block_rows": block_rows, "n_workers": 2}
+    fits["FairKMeans, two workers"] = in_new_process(there, **two)
     kept = ("objective", "fairness", "status")
     return {name: {key: found[key] for key in kept} for name, found in fits.items()}
 
