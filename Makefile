@@ -30,7 +30,7 @@ help:
 	@echo "make lint    style, types, layers, docstrings, spelling and words"
 	@echo "make doc     build the site into doc/_build/html; make doc-look opens every page in Chromium"
 	@echo "make bench   compare with peers; NAME=... for one comparison, ONLY=... for one of its tables, QUICK=1 for a short run"
-	@echo "make bench-check   did something become slower, or less accurate? is a record older than its code?"
+	@echo "make bench-check   did results of benchmarks change? did something become slower, or less accurate?"
 	@echo "make fuzz    100 odd inputs and hard fits of each public name; CASES=... SEED=..."
 	@echo "make test-bounds, make test-nojit   the tests with checked indices, and kernels as Python"
 	@echo "make test-processors   the tests as four processors and a generic one run them: five times make test"
@@ -143,8 +143,8 @@ bench: $(VENV)/.stamp-bench
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(NAME) $(if $(ONLY),--only "$(ONLY)") $(if $(QUICK),--quick) $(if $(KEEP),--keep)
 
 bench-check: $(VENV)/.stamp-bench
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.check $(if $(KEEP),--keep)
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.frontier $(if $(KEEP),--keep)
+	failed=0; for part in canaries check frontier; do \
+		$(ONE_THREAD) $(BIN)/python -m benchmarks.$$part $(if $(KEEP),--keep) || failed=1; done; exit $$failed
 
 # One Python and one set of dependencies if they are named; else each newest, and the oldest once.
 release:

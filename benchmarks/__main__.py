@@ -11,6 +11,7 @@ import time
 from inspect import signature
 from typing import Any
 
+from benchmarks import canaries
 from benchmarks.harness import (
     OUTPUT,
     RECORDS,
@@ -39,6 +40,8 @@ def run(name: str, *, keep: bool = False, **options: Any) -> bool:
         return False
     show(name, results, OUTPUT)
     path = write(name, results, RECORDS if keep else OUTPUT, seconds=seconds)
+    if keep:
+        canaries.store(name, canaries.run(name))
     folder, record = os.path.relpath(OUTPUT), os.path.relpath(path)
     if options["quick"]:
         print("   A quick run uses less data: these are not the numbers of the page.")

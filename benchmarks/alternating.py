@@ -119,3 +119,9 @@ def main(*, quick: bool = False) -> dict[str, Any]:
                 f"{point['relative balance']:.3f} of the data's balance"
             )
     return results
+
+
+def canary() -> dict[str, Any]:
+    """Return the results of a small cell."""
+    X, codes = fair_clustering_sample("adult", 1000)
+    return {"steps": convergence(1, 3, 200), "front": smooth_front(X, codes, 5, (9, 5))}

@@ -113,6 +113,15 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     return {"fits": results}
 
 
+def canary() -> tuple[float, float]:
+    """Return the results of a small cell."""
+    rule, seed = "demographic_parity", SEEDS[0]
+    X, y, groups = people("loans")
+    train, test, _ = split("loans", seed)
+    decide, _ = prices(X[train], y[train], groups[train], rule, 0.05, seed)
+    return measured(rule, decide(X[test]).astype(float), Part(None, None, y[test], groups[test]))
+
+
 def compared(
     X: Any, y: Any, groups: Any, train: Any, test: Any, rule: str, limit: float, seed: int
 ) -> list[dict[str, Any]]:

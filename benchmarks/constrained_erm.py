@@ -366,3 +366,11 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     judged = [entry["passed"] for entry in results.values() if "passed" in entry]
     print(f"   {sum(judged)} of {len(judged)} bars kept")
     return results
+
+
+def canary() -> list[float]:
+    """Return the results of a small cell."""
+    problem = make_problem(encoded("compas"), "equalized_odds", 0.02)
+    start = problem.start(np.random.RandomState(0))
+    found = (SOLVERS[name]().solve(problem, start, tol=1e-9) for name in ("al_newton", "al_lbfgs"))
+    return [problem.evaluate(one.theta).objective for one in found]

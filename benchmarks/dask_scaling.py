@@ -151,6 +151,16 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     return results
 
 
+def canary() -> dict[str, Any]:
+    """Return the results of a small cell."""
+    n, block_rows = 2 * 10**6, 2 * 10**5
+    fits = {f"{name}, here": here(name, n, block_rows) for name in ESTIMATORS}
+    two = {"estimator": "FairKMeans", "n": n, "block_rows": block_rows, "n_workers": 2}
+    fits["FairKMeans, two workers"] = in_new_process(there, **two)
+    kept = ("objective", "fairness", "status")
+    return {name: {key: found[key] for key in kept} for name, found in fits.items()}
+
+
 def tables(results: dict[str, Any]) -> dict[str, Table]:
     """Return the tables."""
     if "skipped" in results:

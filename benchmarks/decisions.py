@@ -167,6 +167,17 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     return {"runs": runs, "jobs": jobs}
 
 
+def canary() -> dict[str, list[float]]:
+    """Return the results of a small cell."""
+    train, test = scored("loans", SEEDS[0], None)
+    found = {}
+    for way in (*OURS, MIXED):
+        for rule in ("equalized_odds",) if way == MIXED else TARGETS:
+            chance = {**AWARE, **BLIND}[way](train, rule, 0.05)(test)
+            found[f"{way} | {rule} | 0.05"] = [*measured(rule, np.asarray(chance, float), test)]
+    return found
+
+
 def curve(run: dict[str, list[Point]], way: str, rule: str) -> tuple[Any, Any]:
     """Return mean disparities, rising, and the best mean accuracy up to each."""
     means = np.array(

@@ -107,6 +107,13 @@ def main(*, quick: bool = False) -> list[dict[str, Any]]:
     return found
 
 
+def canary() -> list[float]:
+    """Return the results of a small cell."""
+    _, make, inner = CELLS[0]
+    read = [list(_read(make(seed), inner, seed)) for seed in range(REPETITIONS)]
+    return np.mean(read, axis=0).tolist()
+
+
 def _read(people: Population, inner: Any, seed: int) -> Iterator[float]:
     """Yield R2 without limits, trained, and post-processed without and with the group."""
     order = np.random.default_rng(100 + seed).permutation(people.y.size)

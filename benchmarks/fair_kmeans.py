@@ -50,10 +50,10 @@ def assignment_problem(X: Any, groups: Any, n_clusters: int, share: float, seed:
 
 def exact_assignment(problem: Any, centers: Any, integer: bool = False) -> float:
     """Cost of the best assignment by HiGHS: a linear programme, or whole people."""
-    D = np.concatenate([block for _, block in problem.distances(centers).blocks()])
+    D = problem.distances(centers).costs(slice(0, problem.n_samples))
     n, k = D.shape
     once = sparse.kron(sparse.eye(n), np.ones((1, k)), format="csr")
-    parts = sparse.csr_matrix(problem.rules.matrix[:, problem.cells])
+    parts = sparse.csr_matrix(problem.constraints.matrix[:, problem.cells])
     rules = sparse.vstack([sparse.kron(parts, np.eye(k)[[c]]) for c in range(k)], format="csr")
     if integer:
         found = milp(
@@ -315,3 +315,15 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     scale(results, quick)
     sizes(results, quick)
     return results
+
+
+def canary() -> dict[str, float]:
+    """Return the results of a small cell."""
+    X, groups = prepared("safairkm_adult", 1500)
+    problem, centers = assignment_problem(X, groups, 5, 0.9, SEEDS[0])
+    model = FairKMeans(5, min_balance=0.9, random_state=0).fit(X, sensitive_features=groups)
+    return {
+        "assignment": assign(problem, centers, exact=True).cost,
+        "linear programme": exact_assignment(problem, centers),
+        "fit": model.inertia_,
+    }

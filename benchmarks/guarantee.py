@@ -227,6 +227,16 @@ def main(*, quick: bool = False) -> list[dict[str, Any]]:
     return [summary(cell, samples) for cell, samples in found.items()]
 
 
+def canary() -> dict[str, Any]:
+    """Return the results of a small cell."""
+    folder = data_folder()
+    if folder is None:
+        return {}
+    setting = Setting("linear", "sex", 1000, 1)
+    samples = one_sample(setting, "adult", adult(folder, half_positive=False), FIRST_SEED)
+    return {f"{cell.rule}, {cell.limit}, {cell.is_aware}": one for cell, one in samples}
+
+
 def summary(cell: Cell, samples: list[dict[str, Any]]) -> dict[str, Any]:
     """Return in which samples the limit failed, and accuracies, the larger class if unsolved."""
     solved, accuracy = (float(np.mean([one[k] for one in samples])) for k in ("solved", "accuracy"))

@@ -10,9 +10,13 @@ may offer ``tables(results)`` and ``pictures(results)``, which show such data, a
 were measured: the site is built from the records that are kept in ``records``. The numbers of
 ``numbers(results)`` are those that sentences of its page quote, as ``{name}`` or with a format, as
 ``{name:.1f}``. On other pages the name of the record stands before it, ``{record.name:.1f}``.
+
+A function ``canary()`` measures one small cell, which shows later whether the record still holds
+(``benchmarks/canaries.py``).
 """
 
 import csv
+import hashlib
 import json
 import os
 import platform
@@ -24,6 +28,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -34,7 +39,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks._records import fingerprint, is_old, reached, script_of
+from benchmarks._records import compared, is_changed, script_of
 from skfair import exceptions
 
 HERE = Path(__file__).parent
@@ -88,13 +93,20 @@ def kept(piece: str, measure: Callable[[], Any], *, quick: bool = False) -> Any:
     """
     if quick:
         return measure()
-    code = fingerprint(piece.partition("-")[0])
-    path = OUTPUT / "pieces" / code / f"{piece}.json"
+    path = OUTPUT / "pieces" / code_now() / f"{piece}.json"
     if not path.exists():
         found = measure()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(found))
     return json.loads(path.read_text())
+
+
+@cache
+def code_now() -> str:
+    """Return a few letters that change with any code of skfair, or of what benchmarks share."""
+    files = [*(HERE.parent / "skfair").rglob("*.py"), *HERE.rglob("_*.py")]
+    texts = (path.read_bytes() for path in sorted(files))
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:12]
 
 
 def data_folder() -> Path | None:
@@ -260,7 +272,7 @@ def quotable(name: str) -> dict[str, Any]:
     """Return what pages may quote of a record: its numbers, versions, and when it was measured."""
     record, module = read(name), module_of(name)
     offered = module.numbers(record["results"]) if hasattr(module, "numbers") else {}
-    measured = f"measured on {record['date']}{', before its code changed' * is_old(record)}"
+    measured = f"measured on {record['date']}{', before its results changed' * is_changed(record)}"
     return {**record["versions"], "measured": measured, **offered}
 
 
@@ -309,7 +321,7 @@ def module_of(name: str) -> Any:
 def names() -> list[str]:
     """Return the names of all benchmarks."""
     files = [*HERE.glob("*.py"), *(HERE / "papers").glob("*.py")]
-    parts = {"harness", "check"}
+    parts = {"harness", "check", "canaries"}
     return sorted(path.stem for path in files if path.stem[0] != "_" and path.stem not in parts)
 
 
@@ -332,7 +344,7 @@ def installed(peer: str) -> str:
 
 
 def write(name: str, results: Any, folder: Path = OUTPUT, *, seconds: float | None = None) -> Path:
-    """Write results as JSON with the machine, the code, and the seconds of the whole run."""
+    """Write results as JSON with the machine, the commit, and the seconds of the whole run."""
     folder.mkdir(exist_ok=True)
     asked = ["git", "log", "-1", "--format=%h", "--", "skfair"]  # the commit of what is measured
     try:
@@ -343,19 +355,25 @@ def write(name: str, results: Any, folder: Path = OUTPUT, *, seconds: float | No
         "benchmark": name,
         "machine": f"{processor()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        "versions": {part: installed(part) for part in (*PARTS, *reached(name)[1])},
+        "versions": {part: installed(part) for part in (*PARTS, *compared(name))},
         "date": f"{date.today()}",
         "commit": commit,
         "command": "make bench-check KEEP=1"
         if name == "check"
         else f"make bench NAME={name} KEEP=1",
-        "code": fingerprint(name),
+        "canary": None,  # canaries.store adds it
         **({} if seconds is None else {"seconds": round(seconds)}),
         "results": results,
     }
     path = folder / f"{name}.json"
-    path.write_text(json.dumps(record) + "\n")
+    path.write_text(in_lines(record))
     return path
+
+
+def in_lines(record: Mapping[str, Any]) -> str:
+    """Return a record as JSON, each field on its line: a new canary changes one line."""
+    fields = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in record.items())
+    return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 def read(name: str, folder: Path = RECORDS) -> Any:

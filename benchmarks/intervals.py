@@ -125,6 +125,12 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     return {"settings": rows}
 
 
+def canary() -> list[dict[str, Any]]:
+    """Return the results of a small cell."""
+    chosen = (SETTINGS[4], *(one for one in SETTINGS if one.name == "2 groups, weights"))
+    return [measured(setting, N_SAMPLES) for setting in chosen]
+
+
 def numbers(results: Mapping[str, Any]) -> dict[str, Any]:
     """Return how often intervals contain the truth over all settings, and in the worst one."""
     rows = results["settings"]

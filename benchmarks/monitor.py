@@ -119,6 +119,14 @@ def main(
     return results
 
 
+def canary() -> dict[str, Any]:
+    """Return the results of a small cell."""
+    rng = np.random.default_rng(SEED)
+    alarms = alarms_of(rng, np.full((300, 40), 1.5 * LIMIT), 0.2)
+    of_persons = alarms_of_persons(rng, 100, has_units=False)
+    return {"first alarms": alarms.tolist(), "of persons": int(of_persons.sum())}
+
+
 def numbers(results: dict[str, Any]) -> dict[str, float]:
     """Return the shares of false alarms, and how soon a change is found, for groups of one size."""
     share = "share 0.5"

@@ -388,3 +388,10 @@ def main(quick: bool = False) -> dict[str, Any]:
     for part in (unconstrained, rows_of_paper, solvers, certificates, definition, peers, cost):
         part(results, quick)
     return results
+
+
+def canary() -> list[float]:
+    """Return the results of a small cell."""
+    train, test = bank(SEEDS[0])
+    model = fitted(train, BANK_INTERVAL, 0.1)
+    return [*of_test(model, test, partial_statistical_parity_gap, interval=BANK_INTERVAL)]

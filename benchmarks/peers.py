@@ -13,8 +13,8 @@ import numpy as np
 
 from benchmarks._drawing import rows_of_dots, small
 from benchmarks._peer_clusters import k_means, spectral
-from benchmarks._peer_labels import labels, networks
-from benchmarks._peer_tasks import FIGURES, SEEDS
+from benchmarks._peer_labels import LABEL_PEERS, LABELS, dense_split, labels, networks
+from benchmarks._peer_tasks import FIGURES, SEEDS, run
 from benchmarks.harness import Lead, Table, alternate, data_folder, mean_lead
 from skfair import metrics
 
@@ -68,6 +68,13 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     for task in (labels, networks, k_means, spectral):
         results |= task(quick)
     return results
+
+
+def canary() -> list[dict[str, Any]]:
+    """Return a row of labels: skfair beside scikit-learn."""
+    draws = [dense_split("compas", seed) for seed in SEEDS]
+    rows = run(LABELS, LABEL_PEERS[0], "demographic_parity", draws, quick=True)
+    return [{key: value for key, value in row.items() if key != "ratio"} for row in rows]
 
 
 def tables(results: dict[str, Any]) -> dict[str, Table]:

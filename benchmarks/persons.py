@@ -164,6 +164,11 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     )
 
 
+def canary() -> dict[str, Any]:
+    """Return the results of a small cell."""
+    return _audits(3, True, True, REPETITIONS["audits"])["found"]
+
+
 def _certificates(k: int, is_constant: bool, is_alike: bool, n: int) -> dict[str, Any]:
     """Count the certified fits of each family, and those above the limit in the population."""
     everybody, found = patients(60_000, 1, True, True, FIRST_SEED - 1), {}

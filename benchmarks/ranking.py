@@ -17,6 +17,7 @@ from skfair.papers import MultiplierModel, PladaStochastic
 from skfair.ranking import FairRanker
 
 LIMIT = 0.15
+FULL = (200, 100, 136)  # queries, documents of each, and features
 KEYS = ["epochs", "cpu", "share within", "mean", "90 %", "max", "new gap", "new error", "new nDCG"]
 COLUMNS = ["method", "epochs", "CPU s", "within", "disparity: mean", "/ 90%", "/ largest"]
 COLUMNS += ["disparity, new queries", "error, new queries", "/ nDCG"]
@@ -70,16 +71,10 @@ def fitting(solver: Any, steps: int | None, seed: int, train: tuple[Any, ...]) -
 
 
 def main(*, quick: bool = False) -> dict[str, Any]:
-    n, n_documents, n_features = (40, 50, 30) if quick else (200, 100, 136)
+    n, n_documents, n_features = (40, 50, 30) if quick else FULL
     results: dict[str, list[dict[str, float]]] = {}
     for seed in (0,) if quick else (0, 1, 2):
-        drawn = make_ranking_queries(
-            2 * n * n_documents,
-            n_documents=n_documents,
-            n_features=n_features,
-            random_state=seed,
-        )
-        train, new = (tuple(part[rows] for part in drawn) for rows in masks(drawn[2], n))
+        train, new = queries(seed, n, n_documents, n_features)
         descriptions = np.array([train[0][train[2] == query].mean(axis=0) for query in range(n)])
         n_pairs = fitting("free", None, seed, train)().n_pairs_
         n_epoch = -(-n_pairs // MultiplierModel().n_loss)
@@ -91,6 +86,23 @@ def main(*, quick: bool = False) -> dict[str, Any]:
             results.setdefault(f"{name} @ {budget}", []).append(row)
         print(f"   seed {seed} done", flush=True)
     return {"limit": LIMIT, "runs": results}
+
+
+def canary() -> dict[str, float]:
+    """Return the results of a small cell."""
+    train, new = queries(0, *FULL)
+    return figures(fitting("auto", None, 0, train)(), train, new)
+
+
+def queries(
+    seed: int, n: int, n_documents: int, n_features: int
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return n queries to fit, and as many new ones."""
+    drawn = make_ranking_queries(
+        2 * n * n_documents, n_documents=n_documents, n_features=n_features, random_state=seed
+    )
+    train, new = (tuple(part[rows] for part in drawn) for rows in masks(drawn[2], n))
+    return train, new
 
 
 def masks(query_id: Any, n: int) -> tuple[Any, Any]:

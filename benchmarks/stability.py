@@ -32,12 +32,14 @@ from benchmarks._stability_data import (
     query_problems,
 )
 from benchmarks._stability_ways import (
+    DP,
     EO,
     INTERVAL,
     Fitted,
     Way,
     cluster_ways,
     decision_ways,
+    fair_decisions,
     number_ways,
     query_ways,
 )
@@ -280,6 +282,16 @@ def main(*, quick: bool = False) -> dict[str, Any]:
                 results[kind].append(row)
             print(f"   {kind}, {problem.name}: done", flush=True)
     return results
+
+
+def canary() -> list[Row]:
+    """Return the results of a small cell."""
+    parts = {
+        "decisions": (decision_problems(False)[0], fair_decisions("logistic", DP, True, None)),
+        "numbers": (number_problems(False)[0], number_ways()[0]),
+        "clusters": (cluster_problems(False)[0], cluster_ways()[0]),
+    }
+    return [measured(kind, *pair, FULL) for kind, pair in parts.items()]
 
 
 def mean_of(rows: Sequence[Row], variation: str, *, what: str = "mean", part: int = 0) -> float:

@@ -202,3 +202,10 @@ def main(*, quick: bool = False) -> dict[str, Any]:
         results["children"] = children(rounds, quick)
     results["epoch"] = epoch(rounds)
     return results
+
+
+def canary() -> dict[str, Any]:
+    """Return the results of a small cell."""
+    X, codes = adult_points(1000)
+    front = Swap(swap_candidates=8).search(X, codes, 5, 2, max_iter=20, random_state=0)
+    return {"costs": front.costs.tolist(), "balances": front.balances.tolist()}

@@ -277,6 +277,20 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     return found
 
 
+def canary() -> dict[str, Any]:
+    """Return a mean of what small jobs compute, and whether two threads compute the same."""
+    found = {}
+    for name in ("FairKMeans, K=20, d=10", "ConstrainedERMClassifier, d=50"):
+        make, n = JOBS[name]
+        job, results = make(n // 50), []
+        for n_threads in (1, 2):
+            with allowed(n_threads):
+                results.append(job())
+        same = bool(np.array_equal(*results))
+        found[name] = {"mean square": float(np.mean(np.square(results[0]))), "same": same}
+    return found
+
+
 def tables(results: dict[str, Any]) -> dict[str, Table]:
     """Show wall time, its ratios, the serial share and what 16 threads could save by it."""
     lines = [

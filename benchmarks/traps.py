@@ -272,6 +272,14 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     return {"libraries": found, "before": {} if quick else before()}
 
 
+def canary() -> dict[str, Any]:
+    """Return what skfair does with each input, without its words."""
+    return {
+        name: {key: value for key, value in found.items() if key != "text"}
+        for name, found in outcomes("skfair").items()
+    }
+
+
 def cell(found: dict[str, Any]) -> str:
     """Return what a cell says."""
     kind = found["kind"]

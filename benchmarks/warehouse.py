@@ -181,6 +181,22 @@ def main(*, quick: bool = False) -> dict[str, Any]:
     return results
 
 
+def canary() -> dict[str, Any]:
+    """Return the differences that an audit of a small table finds."""
+    import duckdb
+
+    from skfair import Cohort
+    from skfair.report import audit
+
+    names = {"y_true": "repaid", "y_pred": "approved", **AUDITS["two attributes"]}
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(write_rows(Path(folder), 10**5))
+        with duckdb.connect(path, read_only=True) as connection:
+            connection.execute("set enable_progress_bar = false")
+            gaps = audit(Cohort.from_table(connection.table("decisions"), **names)).gaps
+    return {f"{row}": value for row, value in enumerate(gaps["value"])}
+
+
 def sparked(place: str, n: int) -> dict[str, float]:
     """Audit parquet files of the same rows in Spark on this machine."""
     import duckdb

@@ -232,6 +232,15 @@ def main(*, quick: bool = False) -> dict[str, list[dict[str, Any]]]:
     return results
 
 
+def canary() -> dict[str, Any]:
+    """Return the results of a small cell."""
+    setting = Setting(*PLANS[1], SHARES[0], LIMITS[1], PARTS[0])
+    ways = {rule: by_tests(setting, DRIFTS[0], rule, 500) for rule in RULES}
+    for shows in ("excess", "mean"):
+        ways[shows] = by_monitor(setting, DRIFTS[0], 500, shows=shows)
+    return {"largest": largest_disparity(setting), "ways": ways}
+
+
 def numbers(results: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """Return the cells of the tables of the page."""
     found: dict[str, Any] = {"n": results["years"][0]["n"]}

@@ -263,8 +263,8 @@ def stage_benchmarks():
 
 
 def stage_verdicts():
-    """Write the table of verdicts: the sentence on top of each page, and the age of its record."""
-    from benchmarks._records import is_old
+    """Write the table of verdicts: the sentence on top of each page, and if its record holds."""
+    from benchmarks._records import standing
     from benchmarks.harness import filled, read
 
     rows = [("Comparison", "Verdict", "Measured")]
@@ -274,7 +274,7 @@ def stage_verdicts():
         verdict = re.search(r"admonition:: Verdict\n\n((?: {3}.+\n)+)", page.read_text())
         if verdict:
             about = read(page.stem)
-            measured = about["date"] + ", older code" * is_old(about)
+            measured = f"{about['date']}, {standing(about)}"
             text = filled(" ".join(verdict[1].split()), name)
             rows.append((f":doc:`{page.stem}`", text, measured))
     with (HERE / "generated" / "benchmarks" / "verdicts.csv").open("w", newline="") as file:

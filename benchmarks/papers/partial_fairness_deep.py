@@ -212,6 +212,11 @@ def main(*, quick: bool = False, only: str | None = None) -> dict[str, Any]:
     )
 
 
+def canary() -> dict[str, Any]:
+    """Return the results of a small cell."""
+    return main(quick=True, only="a9a, 16 hidden units")
+
+
 def tables(results: dict[str, Any]) -> dict[str, Table]:
     """Return the points of figure 12, and the best accuracy at levels of fairness."""
     points = [

@@ -25,6 +25,7 @@ from benchmarks.papers._partial_runs import (
     Size,
     curves,
     densities,
+    fit,
     frontiers,
     intervals,
     of_idca,
@@ -64,6 +65,15 @@ def main(*, quick: bool = False, only: str | None = None) -> dict[str, Any]:
     return measure_parts(
         {name: partial(on, name, setting, size, only) for name, setting in SETTINGS.items()}
     )
+
+
+def canary() -> list[dict[str, Any]]:
+    """Return the results of a small cell."""
+    setting = SETTINGS["bank"]
+    train, test = setting.load(SEEDS[0])
+    some = thinned(train, QUICK.share, SEEDS[0]), test
+    ways = ("none", "repair", "alm", "idca")
+    return [fit(some, setting.interval, way, 0.1, size=QUICK).row for way in ways]
 
 
 def on(name: str, setting: Setting, size: Size, only: str | None) -> dict[str, Any]:

@@ -34,6 +34,11 @@ def main(*, quick: bool = False, only: str | None = None) -> dict[str, Any]:
     return measure_parts({name: partial(forms, name, size) for name in SETTINGS}, only)
 
 
+def canary() -> list[dict[str, Any]]:
+    """Return the results of a small cell."""
+    return forms("bank", QUICK)
+
+
 def forms(name: str, size: Size) -> list[dict[str, Any]]:
     """Fit both forms to a data set, for each kappa."""
     setting, rows = SETTINGS[name], []

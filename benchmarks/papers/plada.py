@@ -125,6 +125,15 @@ def main(*, quick: bool = False, only: str | None = None) -> dict[str, Any]:
     return results | {"n_steps": n_steps} if results else {}
 
 
+def canary() -> dict[str, Any]:
+    """Return where the runs of figure 1 end on COMPAS."""
+    found, _ = courses("compas", RULES["parity"], 800)
+    return {
+        name: [one["n_steps"], *(round(value, 6) for value in one["returned"])]
+        for name, one in found.items()
+    }
+
+
 def on_each(names: Sequence[str], rule: str, n_steps: int) -> dict[str, Any]:
     """Return courses and prices on each of the data sets that are there."""
     return measure_parts({name: partial(courses, name, rule, n_steps) for name in names})

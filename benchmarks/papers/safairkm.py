@@ -68,6 +68,11 @@ def main(*, quick: bool = False, only: str | None = None) -> dict[str, Any]:
     return results | {"seeds": list(seeds)} if results else {}
 
 
+def canary() -> list[dict[str, Any]]:
+    """Return the results of a small cell."""
+    return figure_7(SYNTHETIC["Syn_unequal_ds2"], 1.0)
+
+
 class Front(NamedTuple):
     """Points of which none dominates another, and what the search for them took."""
 

@@ -24,7 +24,7 @@ DOC = Path(harness.HERE).parent / "doc" / "benchmarks"
 
 def test_each_benchmark_can_be_found_and_run():
     names = harness.names()
-    assert {"metrics", "check"} - set(names) == {"check"}  # what is run by its own command
+    assert {"metrics", "check", "canaries"} & set(names) == {"metrics"}  # others: own commands
     for name in names:
         assert callable(harness.module_of(name).main)
     for each in procedures.PROCEDURES:
@@ -333,58 +333,39 @@ def test_tables_are_written_as_they_are_printed(tmp_path):
     assert [re.split("  +", line.strip()) for line in lines[1:]] == rows
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDED)
 def test_a_record_says_with_what_it_was_measured(name):
-    """Whether the code has changed since is asked by ``make bench-check`` and said on the page."""
     record = harness.read(name)
-    assert [fault for fault in _records.faults(record) if "has changed" not in fault] == []
+    assert _records.faults(record) == []
     said = _records.origin(record)
-    assert ("has changed since" in said) == _records.is_old(record)
-    assert all(peer in said for peer in _records.reached(name)[1])
+    assert all(peer in said for peer in _records.compared(name))
 
 
-@pytest.mark.parametrize(
-    ("module", "text", "is_old"),
-    [
-        ("first", '"""Another."""\n# why\na = 1  # one\n', False),
-        ("first", "a = 3", True),
-        ("second", "b = 3", False),
-        ("rivals", "def fit(model, X, y):\n    return model.fit(X, y)", True),
-        ("rivals", "def fit(model, X, y):\n    # best\n    return model.fit(X, y, tol=0.1)", False),
-    ],
-)
-def test_the_check_fails_where_measured_code_changed(module, text, is_old, tmp_path, monkeypatch):
-    """A script compares fairlearn and, by a table of names, the first of two modules."""
-
-    def put(name, text):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-        for kept in (_records.imports, _records.defines, _records.reached, _records.code_of):
-            kept.cache_clear()
-
+def test_the_libraries_that_a_script_compares_have_versions(tmp_path, monkeypatch):
+    """A script compares fairlearn, and by a module of its own LightGBM."""
+    (tmp_path / "benchmarks").mkdir()
+    lines = "def f():\n  import fairlearn.metrics\n"
+    (tmp_path / "benchmarks" / "some.py").write_text(f"{lines}  from benchmarks._rivals import fit")
+    (tmp_path / "benchmarks" / "_rivals.py").write_text("import lightgbm\nimport skfair")
     monkeypatch.setattr(_records, "ROOT", tmp_path)
-    lines = "def f():\n  import fairlearn.metrics\n  from skfair.room import a\n"
-    put("benchmarks/some.py", f"{lines}  from benchmarks._rivals import fit")
-    put("benchmarks/_rivals.py", "def fit(model, X, y):\n    return model.fit(X, y, tol=0.1)")
-    put("skfair/room/__init__.py", "from skfair.room._all import *")
-    put("skfair/room/_all.py", "from skfair.room.first import a\nfrom skfair.room.second import *")
-    put("skfair/room/first.py", '"""First."""\n\na = 1  # one\n')
-    put("skfair/room/second.py", "b = 2")
     harness.write("some", {"ratio": 2.5}, tmp_path, seconds=61.2)
     record = harness.read("some", tmp_path)
     assert (record["results"], record["seconds"]) == ({"ratio": 2.5}, 61)
-    assert set(record["versions"]) == {*harness.PARTS, "fairlearn"}
-    monkeypatch.setattr(check, "RECORDS", tmp_path)
-    monkeypatch.setattr(check, "read", lambda name: record)
-    assert check.wrong_records() == []
-    put("benchmarks/_rivals.py" if module == "rivals" else f"skfair/room/{module}.py", text)
-    assert bool(check.wrong_records()) == is_old
+    assert set(record["versions"]) == {*harness.PARTS, "fairlearn", "lightgbm"}
+    assert _records.faults(record) == []
     del record["versions"]["fairlearn"]
-    assert any("fairlearn" in fault for fault in check.wrong_records())
-    record["code"] = None  # its page says that it is old
-    assert check.wrong_records() == []
+    assert any("fairlearn" in fault for fault in _records.faults(record))
     assert "not written down: fairlearn" in _records.origin(record)
+    del record["canary"]
+    assert any("canary" in fault for fault in _records.faults(record))
+
+
+def test_pieces_of_a_run_are_those_of_the_same_code(tmp_path, monkeypatch):
+    """A run that was cut off goes on, but not with pieces of other code."""
+    monkeypatch.setattr(harness, "OUTPUT", tmp_path)
+    codes, values = iter("aab"), iter([1, 2])
+    monkeypatch.setattr(harness, "code_now", lambda: next(codes))
+    assert [harness.kept("piece-1", lambda: next(values)) for _ in range(3)] == [1, 1, 2]
 
 
 def test_traps_tell_right_numbers_words_and_wrong_numbers(monkeypatch):
