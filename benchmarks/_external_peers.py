@@ -21,13 +21,17 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifi
 from sklearn.linear_model import LinearRegression
 
 from benchmarks._decision_scores import Stored
+from benchmarks._equal_disparity import Cell, Run, accuracy_at, in_points, lead
 from benchmarks._external_data import METRICS, classifier, crimes, people, splits
-from benchmarks.harness import Table, timed
+from benchmarks._verdicts import tally, tally_of_signs
+from benchmarks.harness import Lead, Table, timed
 from skfair.classification import FairDecisionClassifier
 from skfair.metrics import wasserstein_gap
 from skfair.regression import FairDecisionRegressor
 
 LIMITS = (0.1, 0.05, 0.02, 0.01, 0.001)
+DISPARITIES = (0.1, 0.05, 0.03)  # on test rows, those of the benchmark decisions
+RULE = "its own constraint"  # a cell has one only, and curves have to name it
 RETAINED = (0.75, 0.5, 0.25, 0.0)  # equipy's epsilon: the share of a prediction that is left
 THETAS = (0.0, 0.2, 0.4, 0.6, 0.8)
 FOREST_LIMITS = (0.2, 0.15, 0.1, 0.05, 0.02)
@@ -227,10 +231,92 @@ def means_of(
         yield cell, numbers.loc["theirs"].sort_index(ascending=False), numbers.loc[kind]
 
 
-def at_equal(theirs: Any, ours: Any) -> Any:
-    """Return our scores at their disparities on test rows, between our limits."""
-    ours = ours.sort_values("new")
-    return np.interp(theirs["new"], ours["new"], ours["score"])
+def curves(results: Sequence[Row], name: str, sign: int = 1) -> dict[str, Run]:
+    """Return the points of each way on each split by cell, with a score of which more is better."""
+    runs: dict[str, Run] = {}
+    for row in results:
+        if row["table"] == name:
+            run = runs.setdefault(row["cell"], {})
+            point = (sign * row["score"], row["new"], row["cpu"])
+            run.setdefault(f"{row['of']} | {RULE} | {row['limit']}", []).append(point)
+    return runs
+
+
+def parity_leads(results: Sequence[Row], kind: str = "ours") -> dict[Cell, Lead]:
+    """Return the lead over error-parity at each disparity on test rows that both reach."""
+    runs = curves(results, "error_parity")
+    cells = [(name, RULE, disparity) for name in runs for disparity in DISPARITIES]
+    found = {cell: lead(runs, kind, "theirs", [cell]) for cell in cells}
+    return {cell: one for cell, one in found.items() if np.isfinite(one.mean)}
+
+
+def at_equal_parity(results: Sequence[Row]) -> Table:
+    """Show accuracies at equal disparity on test rows, and a dash if it is not reached."""
+    runs, kinds = curves(results, "error_parity"), ("theirs", "ours", "one threshold")
+    ahead, alone = (parity_leads(results, kind) for kind in kinds[1:])
+    lines: list[list[Any]] = []
+    for cell in dict.fromkeys([*ahead, *alone]):
+        name, rule, disparity = cell
+        accuracies = [accuracy_at(runs[name], kind, rule, disparity) for kind in kinds]
+        texts = ["-" if np.isnan(value) else f"{value:.3f}" for value in accuracies]
+        leads = [in_points(of[cell]) if cell in of else "-" for of in (ahead, alone)]
+        lines.append([name, disparity, *texts, *leads])
+    columns = ["data", "disparity, test", "accuracy", "/ ours", "/ one threshold"]
+    columns += ["ours ahead by, points (standard error)", "one threshold ahead by"]
+    return Table("error-parity at equal disparity on test rows", columns, lines)
+
+
+def equipy_leads(results: Sequence[Row]) -> list[tuple[Lead, float]]:
+    """Return by how much the error of skfair is smaller at equipy's distances, and equipy's."""
+    runs = curves(results, "equipy", sign=-1)
+    cells = [
+        (name, RULE, float(np.mean([point[1] for point in points])))
+        for name, run in runs.items()
+        for key, points in run.items()
+        if key.startswith("theirs")
+    ]
+    found = [
+        (lead(runs, "ours", "theirs", [cell]), -accuracy_at(runs[cell[0]], "theirs", *cell[1:]))
+        for cell in cells
+    ]
+    return [(one, error) for one, error in found if np.isfinite(one.mean)]
+
+
+def seconds(results: Sequence[Row], name: str) -> list[float]:
+    """Return the CPU seconds of skfair over those of a package, of each cell and limit."""
+    return [
+        float(ours.loc[limit]["cpu"] / row["cpu"])
+        for _, theirs, ours in means_of(results, name)
+        for limit, row in theirs.iterrows()
+        if limit in (*LIMITS, *RETAINED)
+    ]
+
+
+def numbers(results: Sequence[Row]) -> dict[str, Any]:
+    """Return leads, losses and seconds beside each package."""
+    ahead = parity_leads(results)
+    mean = lead(curves(results, "error_parity"), "ours", "theirs", [*ahead])
+    times = {name: seconds(results, name) for name in ("error_parity", "equipy")}
+    trees = forests(results).rows  # accuracies of theirs and ours, and their CPU seconds
+    gains = {  # a disparity that no limit of skfair reaches is a loss
+        name: [-1.0 if r[3] == "-" else r[3] - r[2] for r in trees if r[0] == name]
+        for name in ("adult", "compas")
+    }
+    beside_equipy = equipy_leads(results)
+    return {
+        "parity": mean,
+        "parity_cells": tally([*ahead.values()]),
+        "one_threshold": tally([*parity_leads(results, "one threshold").values()]),
+        "parity_least": min(times["error_parity"]),
+        "parity_most": max(times["error_parity"]),
+        "equipy": tally([one for one, _ in beside_equipy]),
+        "equipy_furthest": max(-one.mean / error for one, error in beside_equipy),
+        "equipy_least": min(times["equipy"]),
+        "equipy_most": max(times["equipy"]),
+        **{f"forests_{name}": tally_of_signs(own) for name, own in gains.items()},
+        "forests_least": min(row[-1] / row[-2] for row in trees),
+        "forests_most": max(row[-1] / row[-2] for row in trees),
+    }
 
 
 def side_by_side(
@@ -262,13 +348,14 @@ def forests(results: Sequence[Row]) -> Table:
     columns = ["data", "theta", "accuracy", "/ ours at equal disparity"]
     columns += ["disparity, test", "/ our smallest", "CPU seconds", "/ ours"]
     lines = []
+    runs = curves(results, "fair_trees")
     for cell, theirs, ours in means_of(results, "fair_trees"):
-        theirs = theirs.sort_index()
-        same = at_equal(theirs, ours)
-        least, seconds = float(ours["new"].min()), float(ours["cpu"].drop(1.0).mean())
-        for accuracy, (theta, row) in zip(same, theirs.iterrows(), strict=True):
-            figures = (float(row["score"]), float(accuracy), float(row["new"]), least)
-            lines.append((cell, theta, *figures, float(row["cpu"]), seconds))
+        least, cpu = float(ours["new"].min()), float(ours["cpu"].drop(1.0).mean())
+        for theta, row in theirs.sort_index().iterrows():
+            same = accuracy_at(runs[cell], "ours", RULE, float(row["new"]))
+            accuracy = "-" if np.isnan(same) else same
+            figures = (float(row["score"]), accuracy, float(row["new"]), least)
+            lines.append((cell, theta, *figures, float(row["cpu"]), cpu))
     return Table("forests, group not known", columns, lines)
 
 

@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from benchmarks._decision_scores import CELLS, SEEDS, Part, measured, people, split
 from benchmarks._drawing import name_rows, small
+from benchmarks._verdicts import tally_of_signs
 from benchmarks.harness import Table, data_folder, lacks, mean_lead, quiet, timed
 from skfair.classification import FairDecisionClassifier
 
@@ -189,9 +190,13 @@ def numbers(results: dict[str, Any]) -> dict[str, Any]:
     """Return how often boosters trained with a limit satisfy it, and how far they are behind."""
     trained = ["multipliers", *(f"FairGBM, speed {speed}" for speed in SPEEDS)]
     fits = [row for way in trained for _, _, rows in _asked(results, way) for row in rows]
-    leads = {way: mean_lead(_leads(results, way)) for way in trained}
+    every = {way: _leads(results, way) for way in trained}
+    leads = {way: mean_lead(own) for way, own in every.items()}
+    gbm = [one for way in trained[1:] for one in every[way]]
     return {
         "satisfied": _mean(fits, "kept"),
+        "multipliers_cases": tally_of_signs(every["multipliers"], unit="cases"),
+        "gbm_cases": tally_of_signs(gbm, unit="cases"),
         "multipliers": leads["multipliers"],
         "slow": leads["FairGBM, speed 0.01"],
         "medium": leads["FairGBM, speed 0.1"],

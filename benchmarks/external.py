@@ -22,7 +22,8 @@ from sklearn.frozen import FrozenEstimator
 from benchmarks import _external_peers as peers
 from benchmarks._drawing import mark, rows_of_dots, small
 from benchmarks._external_data import METRICS, classifier, people, splits
-from benchmarks.harness import Table, data_folder, kept, mean_lead, read, timed
+from benchmarks._verdicts import Tally, tally_of_signs
+from benchmarks.harness import Table, data_folder, kept, read, timed
 from skfair.classification import FairDecisionClassifier
 from skfair.cluster import FairKMeans
 
@@ -30,6 +31,18 @@ STARTS = {1: 6, 10: 6, 100: 1}  # and how many seeds of each are run
 POINTS = ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
 EVERY = {True: 1, False: 3}  # of their limits, with and without the group; the others lie between
 BLIND_TOO_LONG = ("adult", "boosting")  # a fit without the group takes several seconds
+OTHERS = {
+    "linearpost_known": "LinearPost, group known",
+    "linearpost_known_compas_logistic": "of these, COMPAS with logistic regression",
+    "linearpost_unknown": "LinearPost, group not known",
+    "linearpost_unknown_compas_boosting": "of these, COMPAS with boosted trees",
+    "parity_cells": "error-parity",
+    "one_threshold": "error-parity, skfair with one threshold",
+    "equipy": "equipy",
+    "forests_adult": "fair-trees on Adult",
+    "forests_compas": "fair-trees on COMPAS",
+    "kmeans": "Mantuano, Kammermann and Baumann",
+}
 Row = dict[str, Any]
 
 
@@ -174,16 +187,22 @@ def compared(results: Sequence[Row]) -> list[tuple[Any, ...]]:
     lines = []
     for (aware, cell), (free, gains, rows) in leads(results).items():
         means = [gains[rows["calibrated"] == kind].mean() for kind in (False, True)]
-        n_level = int((gains >= -rows["error"]).sum())
+        counted = beyond(gains, rows["error"])
         lines.append(
             (
                 cell.replace("_", " "),
                 "known" if aware else "not known",
                 *(f"{value:+.4f}" for value in (free, *means, gains.min())),
-                f"{n_level} of {len(rows)}",
+                *counted[:2],
+                len(rows) - counted.ahead - counted.behind,
             )
         )
     return lines
+
+
+def beyond(gains: Any, errors: Any) -> Tally:
+    """Count leads and losses that are larger than the printed standard deviations."""
+    return tally_of_signs(list(np.sign(gains) * (abs(gains) > errors)), unit="results")
 
 
 def leads(results: Sequence[Row]) -> dict[tuple[bool, str], tuple[float, Any, pd.DataFrame]]:
@@ -224,7 +243,7 @@ def tables(results: Sequence[Row]) -> dict[str, Table]:
     """Return all comparisons."""
     columns = ["cell", "group", "ours minus theirs without limit", "with limits"]
     columns += ["with limits, theirs calibrated", "least"]
-    columns += ["not behind by more than their standard deviation"]
+    columns += ["ahead by over their standard deviation", "/ behind", "/ neither"]
     names = ["cell", "best cost printed", "worst of six seeds", "/ with ten starts"]
     names += ["/ one seed with a hundred"]
     names += ["balance minus target", "their seconds", "our CPU seconds", "/ ten starts"]
@@ -232,35 +251,73 @@ def tables(results: Sequence[Row]) -> dict[str, Table]:
     pairs = ["network", "CPU, s-FSC / ours", "normalised cut, s-FSC / ours"]
     pairs += ["average balance, s-FSC", "ours"]
     return {
+        "verdict": verdict(results),
         "decisions": Table("LinearPost", columns, compared(results)),
         "clusters": Table("fair k-means on Adult", names, clusters(results)),
         "networks": Table("s-FSC, the baseline of Fair-SMW", pairs, networks()),
         **{peer.module: peer.table(results) for peer in peers.PEERS},
+        "parity": peers.at_equal_parity(results),
     }
 
 
-def numbers(results: Sequence[Row]) -> dict[str, Any]:
-    """Return how many results are level with LinearPost's, and the comparison with error-parity."""
-    level: dict[str, list[bool]] = {}
+def against_papers(results: Sequence[Row]) -> dict[str, Tally]:
+    """Return leads and losses against the printed results."""
+    printed: dict[str, list[tuple[Any, Any]]] = {}
     for (aware, cell), (_, gains, rows) in leads(results).items():
         data, model = cell.split(", ")[:2]
-        name = f"{data}_{model}" if aware else f"{data}_{model}_unknown"
-        level.setdefault(name, []).extend(gains >= -rows["error"])
-    d = pd.DataFrame([row for row in results if row["table"] == "error_parity"])
-    scores = d.pivot(index=["cell", "limit", "seed"], columns="of", values="score")
-    ahead = (scores["ours"] - scores["theirs"]).groupby(["limit", "seed"]).mean()
-    smallest, others = ahead[peers.LIMITS[-1]], ahead[list(peers.LIMITS[:-1])]
-    cpu = d.pivot_table(index=["cell", "limit"], columns="of", values="cpu")
+        known = f"linearpost_{'known' if aware else 'unknown'}"
+        for name in (known, f"{known}_{data}_{model}"):
+            printed.setdefault(name, []).append((gains, rows["error"]))
+    counts = {
+        name: beyond(*map(pd.concat, zip(*parts, strict=True))) for name, parts in printed.items()
+    }
+    return counts | {
+        "kmeans": tally_of_signs([row[1] - round(row[3]) for row in clusters(results)])
+    }
+
+
+def verdict(results: Sequence[Row]) -> Table:
+    """Count leads and losses against each paper and package, with how long skfair takes."""
+    found = against_papers(results) | peers.numbers(results)
+    lines: list[list[Any]] = []
+    for name, other in OTHERS.items():
+        count = found[name]
+        seconds = [found.get(f"{name.split('_')[0]}_{end}", np.nan) for end in ("least", "most")]
+        times = "-" if np.isnan(seconds[0]) else f"{seconds[0]:.1f} to {seconds[1]:.1f}"
+        level = count.n_cells - count.ahead - count.behind
+        lines.append([other, count.n_cells, count.ahead, count.behind, level, times])
+    columns = ["other", "compared in", "skfair ahead", "/ behind", "/ neither"]
+    return Table("leads and losses", [*columns, "CPU, skfair / other"], lines)
+
+
+def numbers(results: Sequence[Row]) -> dict[str, Any]:
+    """Return the leads and losses that pages quote, and what one threshold costs."""
+    papers, packages = against_papers(results), peers.numbers(results)
     rows = tables(results)["error_parity"].rows  # accuracies of theirs, ours and one threshold
     cost = {limit: max(max(r[2:4]) - r[4] for r in rows if r[1] == limit) for limit in peers.LIMITS}
+    quoted = ("parity", "parity_cells", "equipy", "equipy_furthest")
     return {
-        **{name: f"{sum(found)} of {len(found)}" for name, found in level.items()},
-        "parity_smallest": mean_lead(smallest.to_numpy()),
-        "parity_others": mean_lead(others.groupby("seed").mean().to_numpy()),
-        "parity_longest": f"{(cpu['ours'] / cpu['theirs']).max():.1f}",
+        "linearpost_known": papers["linearpost_known"],
+        "linearpost_unknown": papers["linearpost_unknown"],
         "threshold_costs": 100 * cost[0.01],
         "threshold_costs_most": 100 * cost[0.001],
         "threshold_costs_least": 100 * cost[0.05],
+        **{name: packages[name] for name in quoted},
+    }
+
+
+def claims(results: Sequence[Row]) -> dict[str, bool]:
+    """Return what sentences of the page say beside the numbers, and whether the record says so."""
+    found = peers.numbers(results)
+    counts = [count for count in found.values() if isinstance(count, Tally)]
+    most = max(count.behind for count in counts)
+    return {
+        "Others are ahead in places, LinearPost in most": 0
+        < most
+        < against_papers(results)["linearpost_known"].behind,
+        "equipy has smaller errors and takes less time": found["equipy"].behind
+        > found["equipy"].ahead
+        and found["equipy_least"] > 1,
     }
 
 

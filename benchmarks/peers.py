@@ -15,6 +15,7 @@ from benchmarks._drawing import rows_of_dots, small
 from benchmarks._peer_clusters import k_means, spectral
 from benchmarks._peer_labels import LABEL_PEERS, LABELS, dense_split, labels, networks
 from benchmarks._peer_tasks import FIGURES, SEEDS, run
+from benchmarks._verdicts import Tally, tally_of_signs
 from benchmarks.harness import Lead, Table, alternate, data_folder, mean_lead
 from skfair import metrics
 
@@ -136,7 +137,13 @@ def numbers(results: dict[str, Any]) -> dict[str, Any]:
     def difference(rows: list[dict[str, Any]], key: str) -> Lead:
         return mean_lead([row[key][1] - row[key][0] for row in rows])
 
+    def cases(rows: list[dict[str, Any]], key: str, sign: int = 1) -> Tally:
+        return tally_of_signs([sign * (row[key][1] - row[key][0]) for row in rows], unit="cases")
+
     return {
+        "accuracy_cases": cases(linear, "score"),
+        "aware_cases": cases(thresholds, "score"),
+        "test_cases": cases(both, "test", -1),  # ahead: a smaller disparity
         "accuracy": difference(linear, "score"),
         "aware": difference(thresholds, "score"),
         "reduction_test": difference(reduced, "test"),

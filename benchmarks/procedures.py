@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks._drawing import mark, name_rows, small
+from benchmarks._verdicts import standing
 from benchmarks.frontier import FAMILIES, Row, compared
 from benchmarks.harness import Lead, Table, data_folder
 
@@ -137,10 +138,15 @@ def tables(results: Sequence[Row]) -> dict[str, Table]:
     return {"gains": Table("procedures", columns, [_line(p, results) for p in PROCEDURES])}
 
 
-def numbers(results: Sequence[Row]) -> dict[str, Lead]:
-    """Return what smooth errors gain where they change a result."""
-    (smooth,) = (p for p in PROCEDURES if "smooth errors" in p.name)
-    return {"smooth": Lead(*_line(smooth, results)[3:5])}
+def numbers(results: Sequence[Row]) -> dict[str, str]:
+    """Return the procedures that gain and lose accuracy beyond two standard errors."""
+    leads = {p.name: Lead(*_line(p, results)[3:5]) for p in PROCEDURES}
+
+    def named(word: str) -> str:
+        some = [f"*{name}*, by {one}" for name, one in leads.items() if standing(one) == word]
+        return ", and ".join(some) or "none"
+
+    return {"gaining": named("ahead"), "losing": named("behind")}
 
 
 def pictures(results: Sequence[Row]) -> dict[str, Any]:

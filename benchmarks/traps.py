@@ -313,13 +313,27 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     }
 
 
-def numbers(results: dict[str, Any]) -> dict[str, int]:
-    """Return the number of inputs, and for how many each library returns a wrong number."""
+def numbers(results: dict[str, Any]) -> dict[str, Any]:
+    """Return the number of inputs, how many give wrong numbers, and which of them in skfair."""
     asked = {k: v for k, v in results["libraries"].items() if "skipped" not in v}
     wrong = {
         name: sum(one["kind"] == "wrong" for one in own.values()) for name, own in asked.items()
     }
-    return {**wrong, "inputs": len(asked["skfair"])}
+    named = [f'"{name}"' for name, one in asked["skfair"].items() if one["kind"] == "wrong"]
+    return {**wrong, "inputs": len(asked["skfair"]), "skfair_inputs": ", ".join(named) or "none"}
+
+
+def claims(results: dict[str, Any]) -> dict[str, bool]:
+    """Return what sentences of the page say beside the numbers, and whether the record says so."""
+    taken = {
+        name: all(one["kind"] != "none" for one in own.values())
+        for name, own in results["libraries"].items()
+        if "skipped" not in own
+    }
+    return {
+        "aequitas and holisticai, which do not take all of them": not taken["aequitas"]
+        and not taken["holisticai"],
+    }
 
 
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
