@@ -189,8 +189,8 @@ def tables(results: Any) -> dict[str, Table]:
         [
             model,
             way,
-            f"{1e3 * p50:.2f}",
-            f"{1e3 * p99:.2f}",
+            f"{1e3 * p50:.3g}",
+            f"{1e3 * p99:.3g}",
             f"{p50 / own['the model itself'][0]:.1f}",
         ]
         for model, own in results.get("row", {}).items()
