@@ -181,9 +181,10 @@ def tables(results: Any) -> dict[str, Table]:
         one, five = (np.array([pair[key] for pair in pairs], float) for key in ("one", "five"))
         gained, (right, gap) = (one - five).mean(axis=0), five.mean(axis=0)[:2]
         seconds, size = np.median(one[:, 2:] / five[:, 2:], axis=0)
-        changes = f"{right:.4f}", f"{gained[0]:+.4f}", f"{gap:.4f}", f"{gained[1]:+.4f}"
+        points = [f"{100 * own:+.2f}" for own in gained[:2]]
+        changes = f"{right:.3f}", points[0], f"{gap:.3f}", points[1]
         lines.append([way, *changes, f"{seconds:.2f}", f"{size:.2f}"])
-    names = ["model", "accuracy of five", "of one", "disparity of five", "of one"]
+    names = ["model", "accuracy of five", "points by one", "disparity of five", "points by one"]
     names += ["CPU of the fit", "size"]
     times = [
         [
