@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -71,13 +72,23 @@ def _one_thread(monkeypatch):
         monkeypatch.setenv(name, "1")
 
 
-@pytest.mark.usefixtures("_one_thread")
+@pytest.fixture
+def _nothing_read():
+    """Forget the data sets that benchmarks read in other tests and keep."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("benchmarks.")]
+    for kept in [value for module in modules for value in vars(module).values()]:
+        if hasattr(kept, "cache_clear"):
+            kept.cache_clear()
+
+
+@pytest.mark.usefixtures("_one_thread", "_nothing_read")
 @pytest.mark.parametrize("name", ["plada", "fairness_constrained_benchmark", "guarantee"])
 def test_a_run_without_data_fails_and_writes_nothing(name, tmp_path, monkeypatch, capsys):
     """It said "written to output" and ended with code 0."""
     monkeypatch.setenv("SKFAIR_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setattr(entry, "OUTPUT", tmp_path)
     monkeypatch.setattr(entry, "RECORDS", tmp_path)
+    monkeypatch.setattr(entry.canaries, "RECORDS", tmp_path)
     for more in ([], ["--keep"]):
         monkeypatch.setattr("sys.argv", ["benchmarks", name, *more])
         with pytest.raises(SystemExit, match=f"{name} measured nothing.*datasets.json"):
