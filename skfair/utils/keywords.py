@@ -13,6 +13,7 @@ from inspect import Parameter, signature
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 from skfair.utils.other_names import name_in_skfair
+from skfair.utils.signatures import ReadableSignature
 from skfair.utils.text import did_you_mean, listed_in
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -43,6 +44,7 @@ class NamedArguments:
     # The ``remedies`` of refuse_unknown, for names that belong to another object. Those of base
     # classes hold as well.
     _elsewhere: ClassVar[Mapping[str, str]] = {}
+    __signature__ = ReadableSignature()  # of __init__, where others look at __new__
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Check the names of the arguments before ``__init__`` gets them."""
@@ -50,7 +52,7 @@ class NamedArguments:
             remedies: dict[str, str] = {}
             for kind in reversed(cls.__mro__):
                 remedies |= vars(kind).get("_elsewhere", {})
-            refuse_unknown(cls.__name__, kwargs, signature(cls).parameters, remedies)
+            refuse_unknown(cls.__name__, kwargs, signature(cls.__init__).parameters, remedies)
         return super().__new__(cls)
 
 
