@@ -238,10 +238,10 @@ def stage_laws():
 
 def stage_names():
     """Write the tables of names of other libraries from the file that errors read."""
-    from name_tables import text
+    from name_tables import LIBRARIES, text
 
-    for library in ("fairlearn", "AIF360"):
-        path = HERE / "generated" / f"names_in_{library}.txt"
+    for library in LIBRARIES:
+        path = HERE / "generated" / f"names_in_{library.replace(' ', '_')}.txt"
         path.write_text(text(library), encoding="utf-8")
 
 
