@@ -78,6 +78,10 @@ def show_versions() -> None:
 
     Paste the output into every bug report.
 
+    See Also
+    --------
+    sklearn.show_versions : The same for scikit-learn.
+
     Examples
     --------
     >>> import skfair

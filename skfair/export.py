@@ -398,6 +398,10 @@ def to_onnx(
     graph : onnx.ModelProto
         The graph. Use ``graph.SerializeToString()`` to write it to a file that runtimes load.
 
+    See Also
+    --------
+    trusted_types : Types to trust when a model is loaded by skops.
+
     Notes
     -----
     Graphs cannot raise. For a row whose group or stratum ``predict`` would refuse, the margins are

@@ -100,6 +100,11 @@ class Constraint(BaseEstimator, NamedArguments):
     depends_on_pos_label : bool
         Whether the disparity changes if the other of two classes is the positive class.
 
+    See Also
+    --------
+    DemographicParity : A constraint on selection rates.
+    ConditionalOn : A constraint within levels of further columns.
+
     Examples
     --------
     A constraint of your own can require that each group has the same share of rejections among its

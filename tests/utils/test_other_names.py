@@ -109,6 +109,7 @@ def test_a_public_name_is_found_from_every_other_package():
                 getattr(module, name)
             with pytest.raises(ImportError, match=re.escape(said)):
                 exec(f"from {package} import {name}")
+            exec(f"from {home} import {name}")
 
 
 @pytest.mark.parametrize(
