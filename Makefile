@@ -132,6 +132,7 @@ lint: $(VENV)/.stamp-lint,plot,report
 doc: $(VENV)/.stamp-doc
 	$(BIN)/python -m doctest -o ELLIPSIS -o NORMALIZE_WHITESPACE doc/developer/add_a_*.rst
 	$(BIN)/python -m sphinx -a -W --keep-going -b html -d doc/_build/doctrees doc doc/_build/html
+	$(BIN)/python doc/built_pages.py
 
 # axe-core judges contrast; without npm the rest is looked at all the same.
 doc-look: $(VENV)/.stamp-doc

@@ -26,6 +26,7 @@ from skfair._version import __version__
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]  # the benchmarks, and mathml.py
 import style  # noqa: E402
+from built_pages import UNMADE  # noqa: E402
 
 project = "skfair"
 author = "The skfair developers"
@@ -125,11 +126,6 @@ TAUGHT_ORDER = {
         "solvers",
     ),
 }
-# Classes that functions return and nobody makes.
-RESULTS = (
-    *("skfair.report.Audit", "skfair.report.DataAudit"),
-    *("skfair.metrics.reports.Report", "skfair.model_selection.FairnessPath"),
-)
 SECTIONS = {
     "measure": ("Measure", "Audits, metrics, and how much of a disparity is chance."),
     "limit": ("Limit a model", "Decisions, models and certificates."),
@@ -242,10 +238,10 @@ def stage_laws():
 
 def stage_names():
     """Write the tables of names of other libraries from the file that errors read."""
-    from name_tables import text
+    from name_tables import LIBRARIES, text
 
-    for library in ("fairlearn", "AIF360"):
-        path = HERE / "generated" / f"names_in_{library}.txt"
+    for library in LIBRARIES:
+        path = HERE / "generated" / f"names_in_{library.replace(' ', '_')}.txt"
         path.write_text(text(library), encoding="utf-8")
 
 
@@ -343,8 +339,8 @@ def check_api_page():
 
 
 def hide_constructor(app, what, name, thing, options, signature, returned):
-    """Show no constructor of what functions return and nobody makes."""
-    return ("", None) if what == "class" and name in RESULTS else None
+    """Show no constructor of classes that nobody makes."""
+    return ("", None) if what == "class" and name in UNMADE else None
 
 
 def read_markdown(app, path, docname, content):

@@ -8,7 +8,6 @@ Every page is opened once, from the disk, and looked at dark and light, narrow a
 - a page that asks the network for something;
 - text of too little contrast, by axe-core (``make doc-look`` gets it from npm; ``AXE`` names the
   file; without it the check is left out and said to be);
-- a link within the site whose page or anchor does not exist;
 - an output that says True where the reader wants a number, that is the repr of an object, or
   that ends in the dots of a doctest;
 - queries of people (``search_queries.py``) whose first results have no page that answers them.
@@ -27,7 +26,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from urllib.parse import quote, unquote, urldefrag, urljoin, urlparse
+from urllib.parse import quote, unquote
 
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
@@ -107,8 +106,6 @@ CONTRAST = """async (seen) => {
 }"""
 # Colours that are on their way from one theme to the other are not judged.
 STILL = "* {transition: none !important; animation: none !important}"
-LINKS = "() => [...document.querySelectorAll('a[href]')].map(a => a.getAttribute('href'))"
-ANCHORS = "() => [...document.querySelectorAll('[id]')].map(e => e.id)"
 
 
 class Contrast:
@@ -164,20 +161,6 @@ def browser_of(play: Playwright) -> Browser:
     return play.chromium.launch(executable_path=program, args=["--no-sandbox"])
 
 
-def broken_links(links: dict[str, set[str]], anchors: dict[str, set[str]]) -> Iterator[str]:
-    """Yield the links within the site that lead nowhere."""
-    for address, targets in links.items():
-        for target in sorted(targets):
-            file, anchor = urldefrag(urljoin(address, target))
-            if urlparse(file).scheme != "file":
-                continue
-            known = anchors.get(file)
-            if known is None and not Path(unquote(urlparse(file).path)).exists():
-                yield f"{Path(address).name}: no such page {target}"
-            elif known is not None and anchor and unquote(anchor) not in known:
-                yield f"{Path(address).name}: no such anchor {target}"
-
-
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Serve a folder on this machine: the search fetches pages for its excerpts."""
@@ -226,7 +209,7 @@ def search(play: Playwright) -> Iterator[str]:
 
 
 def main() -> None:
-    """Look at every page, then follow every link from page to page."""
+    """Look at every page."""
     pages = sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
     if not pages:
         raise SystemExit(f"No pages in {SITE}; run make doc first.")
@@ -234,8 +217,6 @@ def main() -> None:
     SHOTS.mkdir(parents=True)
     start, contrast = time.monotonic(), Contrast()
     faults: list[str] = []
-    links: dict[str, set[str]] = {}
-    anchors: dict[str, set[str]] = {}
     with sync_playwright() as play:
         browser = browser_of(play)
         page, name = browser.new_page(), ""
@@ -247,12 +228,9 @@ def main() -> None:
             page.goto(path.as_uri(), wait_until="load")
             page.add_style_tag(content=STILL)
             faults += (f"{name}: {fault}" for fault in looked_at(page, name, contrast))
-            links[path.as_uri()] = set(page.evaluate(LINKS))
-            anchors[path.as_uri()] = set(page.evaluate(ANCHORS))
         name = "search"
         browser.close()
         faults += search(play)
-    faults += broken_links(links, anchors)
     if not contrast.script:
         print(f"Contrast was not checked: no {AXE}. Get it with npm install axe-core.")
     seconds, looks = time.monotonic() - start, len(THEMES) * len(WIDTHS)

@@ -2,6 +2,10 @@
 
 from skfair.utils.other_names import tables
 
+# The libraries that have a table on the page. Others have a few arguments only.
+LIBRARIES = ("fairlearn", "AIF360", "aequitas", "holisticai", "OxonFair", "error-parity")
+LIBRARIES += ("scikit-lego", "SageMaker Clarify")
+
 
 def text(library):
     """Return what each name of a library is called here, as a list-table."""

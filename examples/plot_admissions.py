@@ -104,7 +104,7 @@ for ax, kind in zip(axes, ("blind", "aware"), strict=True):
             None,
             scores_of(models[name], X_new, school_new),
             sensitive_features=school_new,
-            against="academy",
+            reference="academy",
             interval=INTERVAL,
             name=name,
             ax=ax,

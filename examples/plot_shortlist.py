@@ -103,7 +103,7 @@ print(f"noise floor: mean {floor.mean:.3f}, 95% of samples below {floor.upper:.3
 figure, ax = plt.subplots(figsize=(5.2, 4.2), layout="constrained")
 for bound, name in ((1.0, "trees"), (0.1, "at most 0.1")):
     CCDFCurveDisplay.from_estimator(
-        models[bound], X_test, against="male", interval=INTERVAL, name=name, ax=ax
+        models[bound], X_test, reference="male", interval=INTERVAL, name=name, ax=ax
     )
 ax.set(xlim=(0, 0.4), ylim=(0, 0.4), title="Test data")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from skfair._version import __version__
 from skfair.utils.namesakes import warn_of_namesakes
 from skfair.utils.other_names import missing_attribute
-from skfair.utils.wings import PERHAPS, names_of_wings
+from skfair.utils.wings import names_of_wings
 
 if TYPE_CHECKING:
     from skfair.estimators.certificate import Certificate
@@ -65,7 +65,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"skfair.{name}")
     if name in _OBJECTS:
         return getattr(import_module(_OBJECTS[name]), name)
-    raise missing_attribute(__name__, name, sys._getframe(1), PERHAPS)
+    raise missing_attribute(__name__, name, sys._getframe(1))
 
 
 def __dir__() -> list[str]:
@@ -77,6 +77,10 @@ def show_versions() -> None:
     """Print the versions of skfair, of Python and of the libraries it stands on.
 
     Paste the output into every bug report.
+
+    See Also
+    --------
+    sklearn.show_versions : The same for scikit-learn.
 
     Examples
     --------

@@ -25,6 +25,10 @@ class MissingGroupsWarning(UserWarning):
     have no effect. Limits that need no groups, such as bounded rates and ``selection_rate``, are
     still imposed.
 
+    See Also
+    --------
+    skfair.Sensitive : Names the columns with the groups.
+
     Examples
     --------
     >>> from skfair.exceptions import MissingGroupsWarning
@@ -35,6 +39,10 @@ class MissingGroupsWarning(UserWarning):
 
 class SmallGroupWarning(UserWarning):
     """Warning used when a group has so few rows that its rates are mostly noise.
+
+    See Also
+    --------
+    skfair.metrics.sample_size : Number of people that a limit needs.
 
     Examples
     --------
@@ -47,6 +55,10 @@ class SmallGroupWarning(UserWarning):
 class NoFeasibleModelWarning(UserWarning):
     """Warning used when no candidate of a model search satisfies the fairness limits.
 
+    See Also
+    --------
+    skfair.model_selection.best_within : Selects a candidate within limits.
+
     Examples
     --------
     >>> from skfair.exceptions import NoFeasibleModelWarning
@@ -57,6 +69,10 @@ class NoFeasibleModelWarning(UserWarning):
 
 class PositiveClassWarning(UserWarning):
     """Warning used when a constraint needs a positive class and the labels do not show which it is.
+
+    See Also
+    --------
+    skfair.classification.FairDecisionClassifier : Takes ``pos_label``.
 
     Examples
     --------
@@ -70,6 +86,10 @@ class SelectionRateWarning(UserWarning):
     """Warning used when limits change the overall selection rate by much.
 
     The limits are then satisfied by selecting many more, or many fewer, rows than without them.
+
+    See Also
+    --------
+    skfair.classification.FairDecisionClassifier : Takes ``selection_rate``.
 
     Examples
     --------
@@ -85,6 +105,10 @@ class ExplainedVarianceWarning(UserWarning):
     It is given if R2 on the training rows falls by more than a third, in comparison with the same
     model without limits.
 
+    See Also
+    --------
+    skfair.regression.FairDecisionRegressor : Warns of it.
+
     Examples
     --------
     >>> from skfair.exceptions import ExplainedVarianceWarning
@@ -99,6 +123,10 @@ class LooseLimitWarning(UserWarning):
     The four-fifths rule limits the ratio of two selection rates. As a limit on their difference,
     0.8 allows nearly everything.
 
+    See Also
+    --------
+    skfair.constraints.DemographicParity : Takes ``min_ratio``.
+
     Examples
     --------
     >>> from skfair.exceptions import LooseLimitWarning
@@ -109,6 +137,10 @@ class LooseLimitWarning(UserWarning):
 
 class RepeatedRowsWarning(UserWarning):
     """Warning used when people seem to occur in several rows and no units or groups are given.
+
+    See Also
+    --------
+    skfair.Certificate : A certificate for people or for rows.
 
     Examples
     --------
@@ -124,6 +156,10 @@ class SeenRowsWarning(UserWarning):
     The model may be inside another estimator, such as a pipeline or a calibrator. Limits that are
     set on rows that a model has seen do not hold for new people.
 
+    See Also
+    --------
+    skfair.classification.FairDecisionClassifier : Takes fitted models.
+
     Examples
     --------
     >>> from skfair.exceptions import SeenRowsWarning
@@ -135,6 +171,10 @@ class SeenRowsWarning(UserWarning):
 class GroupColumnWarning(UserWarning):
     """Warning used when a column of X tells the groups of a model that does not use them.
 
+    See Also
+    --------
+    skfair.Sensitive : Keeps columns out of the model.
+
     Examples
     --------
     >>> from skfair.exceptions import GroupColumnWarning
@@ -145,6 +185,10 @@ class GroupColumnWarning(UserWarning):
 
 class SolverError(RuntimeError):
     """Error raised when a solver breaks down numerically and has no useful result.
+
+    See Also
+    --------
+    skfair.models.check_score_model : Finds errors of a score model.
 
     Examples
     --------

@@ -382,10 +382,10 @@ def to_onnx(
     sensitive_features : array-like of shape (n_samples,) or (n_samples, n_attributes), default=None
         The groups of these rows, if ``predict`` needs them and X does not hold them. Each attribute
         is one input of shape (n_samples, 1) with its name, after the inputs of X. If a column of X
-        has the same name, the input is called "sensitive_" and the name. Numbers among which some
+        has the same name, the input is called ``sensitive_`` and the name. Numbers among which some
         are missing are inputs of double precision.
     control_features : array-like of shape (n_samples,) or (n_samples, n_attributes), default=None
-        The strata of these rows, in the same way. The prefix is "control_".
+        The strata of these rows, in the same way. The prefix is ``control_``.
     target_opset : int or dict, default=None
         Versions of the operators, as in ``skl2onnx.to_onnx``. If None, the newest versions that it
         supports are used. In any case, version 3 of the domain ``ai.onnx.ml`` is used unless a dict
@@ -397,6 +397,10 @@ def to_onnx(
     -------
     graph : onnx.ModelProto
         The graph. Use ``graph.SerializeToString()`` to write it to a file that runtimes load.
+
+    See Also
+    --------
+    trusted_types : Types to trust when a model is loaded by skops.
 
     Notes
     -----

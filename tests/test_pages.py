@@ -376,3 +376,38 @@ def test_every_file_that_the_way_in_names_is_there():
     for name in named:
         places = (ROOT / name, package.parent / name, package / name)
         assert any(place.exists() for place in places), name
+
+
+def built_page(name, arguments, example="<pre>&gt;&gt;&gt; 1</pre>", link="index.html"):
+    """A reference page as Sphinx writes it, with the signature that matters."""
+    shown = ", ".join(f'<em class="sig-param"><span>{own}</span></em>' for own in arguments)
+    head = f'<dt class="sig sig-object py" id="{name}">{name}({shown})</dt>'
+    return f'<html><body>{head}{example}<a href="../{link}">up</a></body></html>'
+
+
+def test_faults_of_built_pages_are_found(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "doc")
+    built = import_module("built_pages")
+    (tmp_path / "generated").mkdir()
+    (tmp_path / "index.html").write_text("<a id='top' href='#top'>top</a>")
+    public = {**dict(public_objects()), **dict(option_objects())}
+    pages = {name: tmp_path / "generated" / f"{name}.html" for name in public}
+    for name, thing in public.items():
+        unmade = built.is_unmade(name, thing)
+        pages[name].write_text(built_page(name, [] if unmade else built.own_arguments(thing)))
+    assert list(built.faults(tmp_path)) == []
+    estimator = "skfair.classification.FairDecisionClassifier"
+    for wrong, said in (
+        ({"arguments": ["*args", "**kwargs"]}, "shows (*args, **kwargs) for (estimator"),
+        ({"arguments": []}, "shows () for (estimator"),
+        ({"example": ""}, "has neither an example nor a picture"),
+        ({"example": "&gt;&gt;&gt; Annotated[int]"}, "shows Annotated"),
+        ({"link": "gone.html"}, "no such page ../gone.html"),
+        ({"link": "index.html#gone"}, "no such anchor ../index.html#gone"),
+    ):
+        right = {"arguments": built.own_arguments(FairDecisionClassifier)}
+        pages[estimator].write_text(built_page(estimator, **right | wrong))
+        (fault,) = built.faults(tmp_path)
+        assert said in fault
+    pages[estimator].unlink()
+    assert list(built.faults(tmp_path)) == [f"{estimator}: no page"]

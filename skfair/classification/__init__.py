@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from skfair.partial_parity.classifier import PartialParityClassifier as PartialParityClassifier
     from skfair.partial_parity.pair_losses import PairLoss as PairLoss
 else:
-    __getattr__, __dir__ = deferred(__name__, takes_wings=True)
+    __getattr__, __dir__ = deferred(__name__)
 
 __all__ = [
     "ConstrainedERMClassifier",

@@ -13,6 +13,6 @@ if TYPE_CHECKING:
         FairSpectralClustering as FairSpectralClustering,
     )
 else:
-    __getattr__, __dir__ = deferred(__name__, takes_wings=True)
+    __getattr__, __dir__ = deferred(__name__)
 
 __all__ = ["FairAssignment", *names_of_wings(__name__)]

@@ -14,6 +14,6 @@ if TYPE_CHECKING:
     from skfair.cluster.spectral.affinities.kernels import Kernel as Kernel
     from skfair.cluster.spectral.affinities.landmarks import Landmark as Landmark
 else:
-    __getattr__, __dir__ = deferred(__name__, takes_wings=True)
+    __getattr__, __dir__ = deferred(__name__)
 
 __all__ = [*names_of_wings(__name__)]

@@ -42,6 +42,7 @@ from skfair.constraints.moments import Moment, check_moment
 from skfair.groups.limits import DEFAULT_LIMIT, ONE_MINUS_RATIO
 from skfair.losses import Loss
 from skfair.utils.keywords import NamedArguments
+from skfair.utils.other_names import name_in_skfair
 from skfair.utils.registry import PAPERS, Registry, without_papers
 from skfair.utils.text import did_you_mean
 from skfair.utils.validation import check_limit, check_number
@@ -98,6 +99,11 @@ class Constraint(BaseEstimator, NamedArguments):
         constraint for all classes instead of one for each class.
     depends_on_pos_label : bool
         Whether the disparity changes if the other of two classes is the positive class.
+
+    See Also
+    --------
+    DemographicParity : A constraint on selection rates.
+    ConditionalOn : A constraint within levels of further columns.
 
     Examples
     --------
@@ -310,9 +316,10 @@ def make_constraints(
             made = CONSTRAINTS[member]() if isinstance(member, str) else member
         except ValueError:  # the registry would list the constraints of all tasks
             fitting = _names_for(task)
+            hint = name_in_skfair(str(member)) or did_you_mean(str(member), fitting)
             raise ValueError(
-                f"There is no constraint {member!r}.{did_you_mean(str(member), fitting)} Those for "
-                f"{task} are {', '.join(map(repr, fitting))}.{without_papers()}"
+                f"There is no constraint {member!r}.{hint} Those for {task} are "
+                f"{', '.join(map(repr, fitting))}.{without_papers()}"
             ) from None
         if not isinstance(made, Constraint):
             raise ValueError(
@@ -321,7 +328,8 @@ def make_constraints(
                 "DemographicParity(max_disparity=0.05)."
             )
         if task not in made.tasks:
-            hint = f" {made.taken_by} takes it." if made.taken_by else ""
+            hint = name_in_skfair(member) if isinstance(member, str) else ""
+            hint = hint or (f" {made.taken_by} takes it." if made.taken_by else "")
             raise ValueError(
                 f"constraint={made!r} is not for {task}.{hint} Choose from "
                 f"{', '.join(_names_for(task))}."

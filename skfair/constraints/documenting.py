@@ -1,8 +1,8 @@
 """The decorator ``documented``, which completes the docstrings of constraints.
 
 Registered constraints of :mod:`skfair.constraints` are decorated with it. The docstring of a class
-describes only what is special about the constraint. ``@documented`` adds the name of the metric, an
-example, and the parameters that many constraints share.
+describes only what is special about the constraint. ``@documented`` adds the name of the metric,
+what takes the constraint, an example, and the parameters that many constraints share.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ _with_parameters = documenter(
 # fitted, and ``classes`` makes two classes of the target. Otherwise a regressor is fitted, which
 # takes the constraint by keyword (``passed``).
 _EXAMPLE = """
+
+See Also
+--------
+{see_also}
 
 Examples
 --------
@@ -79,8 +83,24 @@ def documented(
             after=after,
             loose=loose,
             limit=limit,
+            see_also="\n".join(_see_also(kind())),
         )
         kind.__doc__ = inspect.cleandoc(kind.__doc__ or "") + measured + example
         return _with_parameters(kind)
 
     return document
+
+
+def _see_also(made: Constraint) -> list[str]:
+    """Return the lines of the section "See Also": the metric, and estimators that take it."""
+    lines = [f"skfair.metrics.{made.metric} : Measures the disparity."] if made.metric else []
+    are_rates = made.tasks.isdisjoint({"regression", "predictions"})  # of decisions
+    if are_rates:
+        lines.append("skfair.classification.FairDecisionClassifier : Limits any model's decisions.")
+    if "predictions" in made.tasks:
+        lines.append("skfair.regression.FairDecisionRegressor : Limits any model's predictions.")
+    for task, package in (("Classifier", "classification"), ("Regressor", "regression")):
+        if package in made.tasks:
+            trains = f"Trains a {task.lower()} within the limit."
+            lines.append(f"skfair.{package}.ConstrainedERM{task} : {trains}")
+    return lines

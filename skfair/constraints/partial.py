@@ -20,6 +20,6 @@ if TYPE_CHECKING:
     from skfair.partial_parity.statistical_parity import StatisticalParity as StatisticalParity
     from skfair.partial_parity.surrogates import Surrogate as Surrogate
 else:
-    __getattr__, __dir__ = deferred(__name__, takes_wings=True)
+    __getattr__, __dir__ = deferred(__name__)
 
 __all__ = [*names_of_wings(__name__)]

@@ -76,6 +76,11 @@ def fetch_adult() -> None:
     for the label ``>50K``. The sensitive attributes are ``sex`` and ``race``. It is OpenML data set
     1590.
 
+    See Also
+    --------
+    make_loans : Loan applications that need no download.
+    load_local : Loads a data set from a folder.
+
     Notes
     -----
     ``fnlwgt`` is a survey weight. ``education`` and ``education-num`` contain the same information,
@@ -98,6 +103,11 @@ def fetch_bank() -> None:
     The table describes 45 211 phone calls of a Portuguese bank by 15 features. The target is 1 for
     a deposit. The sensitive attributes are ``age_25_60``, which is "25-60" for an age from 25 to 60
     and "other" otherwise, and ``marital``. It is OpenML data set 1461.
+
+    See Also
+    --------
+    make_loans : Loan applications that need no download.
+    load_local : Loads a data set from a folder.
 
     Notes
     -----
@@ -122,6 +132,11 @@ def fetch_compas() -> None:
     The target is 1 for a new charge, so the positive class is the unfavourable one. The sensitive
     attributes are ``race`` and ``sex``. It is OpenML data set 42193.
 
+    See Also
+    --------
+    make_loans : Loan applications that need no download.
+    load_local : Loads a data set from a folder.
+
     Notes
     -----
     ``sex`` keeps the codes 0 and 1 of the source, whose description does not explain them. The
@@ -144,6 +159,11 @@ def fetch_german_credit() -> None:
     The table describes 1 000 applicants by 20 features. The target is 1 for the label ``good``. The
     sensitive attributes are ``sex``, which is read from ``personal_status``, and ``age_over_25``.
     It is OpenML data set 31.
+
+    See Also
+    --------
+    make_loans : Loan applications that need no download.
+    load_local : Loads a data set from a folder.
 
     Notes
     -----
@@ -168,6 +188,11 @@ def fetch_communities_crime() -> None:
     whether ``racepctblack`` and ``racePctWhite`` reach their medians (0.06 and 0.85). It is OpenML
     data set 315.
 
+    See Also
+    --------
+    make_loans : Loan applications that need no download.
+    load_local : Loads a data set from a folder.
+
     Notes
     -----
     The threshold and the groups were chosen for skfair, and ``frame`` holds the original numbers.
@@ -190,6 +215,11 @@ def fetch_acs_income() -> None:
     The table describes 1 664 500 people of the 2018 American Community Survey by 10 features. It
     was proposed as a replacement of Adult. The target is 1 if ``PINCP`` exceeds 50 000. The
     sensitive attributes are ``sex`` and ``race``, in words. It is OpenML data set 43141.
+
+    See Also
+    --------
+    make_loans : Loan applications that need no download.
+    load_local : Loads a data set from a folder.
 
     Notes
     -----

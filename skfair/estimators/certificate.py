@@ -163,9 +163,6 @@ class Certified:
     """
 
     __metadata_request__fit = {"units": True}
-    _elsewhere: ClassVar[Mapping[str, str]] = {
-        "confidence": "A limit is certified by certificate=0.95."
-    }
 
     certificate: float | Certificate | None
     constraint: Any

@@ -47,6 +47,11 @@ def keeping_models() -> Iterator[None]:
     None
         The block runs, and then models are dropped.
 
+    See Also
+    --------
+    fairness_path : Keeps the models of its own fits.
+    best_within : Selects a candidate of a search within limits.
+
     Notes
     -----
     A search with several processes (``n_jobs``) fits in other processes, which this block does not

@@ -142,6 +142,7 @@ def _taking(
         if not places and not names:
             return by_columns(*args, **kwargs)
         people = args[places[0]] if places else kwargs.pop(names[0])
+        refuse_unknown(name, kwargs, parameters, OF_GROUPS)
         others = tuple(value for value in args if value is not people)
         if len(others) > at_most:
             raise TypeError(

@@ -15,7 +15,7 @@ each other peer ("pairwise"), all peers together ("overall"), or one group.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
@@ -123,6 +123,14 @@ class ComparedGroups:
                 "compare. Use coarser control features, or merge strata."
             )
         return pairs
+
+    def only_pairs(self, is_compared: BoolArray) -> ComparedGroups:
+        """Return the same groups, of which only some of the ``pairs`` are compared."""
+        if is_compared.all():
+            return self
+        restricted = replace(self)
+        vars(restricted)["pairs"] = tuple(side[is_compared] for side in self.pairs)
+        return restricted
 
     @property
     def present(self) -> IntArray:

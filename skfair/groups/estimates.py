@@ -67,6 +67,11 @@ class Estimate:
     pairs : Pairs
         The comparisons, which :meth:`frame` lists.
 
+    See Also
+    --------
+    skfair.Cohort : Makes estimates.
+    skfair.metrics.disparity_test : Tests a limit on a disparity.
+
     Examples
     --------
     >>> import skfair

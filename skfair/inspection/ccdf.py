@@ -79,7 +79,7 @@ class CCDFCurveDisplay(ScoreDisplay):
     >>> from skfair.inspection import CCDFCurveDisplay
     >>> y_true, y_score, group = make_group_scores(500, random_state=0)
     >>> display = CCDFCurveDisplay.from_predictions(
-    ...     y_true, y_score, sensitive_features=group, against="b", interval=(0.05, 0.3)
+    ...     y_true, y_score, sensitive_features=group, reference="b", interval=(0.05, 0.3)
     ... )
     >>> display.ax_.get_xlabel()
     'Share of b selected'
@@ -115,10 +115,10 @@ class CCDFCurveDisplay(ScoreDisplay):
         y_score: ColumnLike,
         *,
         sensitive_features: ColumnsLike,
-        against: object = None,
         interval: IntervalLike | None = None,
         sample_weight: ColumnLike | None = None,
         intersectional: bool = True,
+        reference: object = None,
         name: str | None = None,
         ax: AxesOrNone = None,
         **kwargs: Any,
@@ -129,16 +129,16 @@ class CCDFCurveDisplay(ScoreDisplay):
         ----------
         y_score : array-like of shape (n_samples,)
             Scores, where a larger score speaks more for the positive class.
-        against : group, default=None
-            The group on the horizontal axis, given by its level or name, or by a tuple of levels
-            for an intersection. If None, the largest group is used.
         interval : (float, float), list of such pairs, or dict, default=None
             Percentile interval counted from the top, which is marked on both axes. ``(0.05, 0.3)``
             covers the ranks from the best 5% to the best 30% of each group. A list gives a union of
             disjoint intervals, and a dict gives each group its own interval.
         intersectional : bool, default=True
-            If True, groups are the intersections of all attributes. If False, the group ``against``
+            If True, groups are the intersections of all attributes. If False, the reference group
             is compared with the other groups of its own attribute.
+        reference : group, default=None
+            The group on the horizontal axis, given by its level or name, or by a tuple of levels
+            for an intersection. If None, the largest group is used.
         """
         cls._needs_matplotlib("from_predictions")
         rows = MeasuredRows.of_scores(
@@ -150,7 +150,8 @@ class CCDFCurveDisplay(ScoreDisplay):
             each_row=True,
         )
         groups = rows.groups.cells
-        chosen = int(groups.counts.argmax()) if against is None else groups.levels.number(against)
+        named = reference is not None
+        chosen = groups.levels.number(reference) if named else int(groups.counts.argmax())
         # Only groups of the same attribute are compared, because others overlap with the reference.
         attribute = groups.attribute_of_group
         others = [int(g) for g in np.flatnonzero(attribute == attribute[chosen]) if g != chosen]

@@ -545,6 +545,11 @@ def sample_size(
     sizes : ndarray of shape (n_groups,)
         Number of people of each group, in the order of ``shares``.
 
+    See Also
+    --------
+    disparity_test : The test that it is for.
+    noise_floor : What groups of these sizes show by chance.
+
     Notes
     -----
     The numbers come from a normal approximation of the score test, with a correction for whole

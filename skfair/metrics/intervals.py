@@ -134,6 +134,11 @@ def noise_floor(
         The result, with ``mean``, ``upper`` (the 95th percentile) and all ``values``. Ratios are
         worse if they are smaller, so compare them with ``numpy.quantile(floor.values, 0.05)``.
 
+    See Also
+    --------
+    disparity_test : Tests a limit on a disparity.
+    sample_size : Number of people that a limit needs.
+
     Examples
     --------
     >>> import numpy as np

@@ -125,6 +125,19 @@ _DOCUMENTED = {
 }
 
 
+# The constraint that limits a criterion, or a largest rate
+_LIMITED_BY = {
+    "demographic_parity": "DemographicParity",
+    "equal_opportunity": "EqualOpportunity",
+    "false_positive_parity": "FalsePositiveParity",
+    "false_negative_parity": "FalseNegativeParity",
+    "equalized_odds": "EqualizedOdds",
+    "predictive_parity": "PredictiveParity",
+    "accuracy_parity": "AccuracyParity",
+    "largest_selection_rate": "BoundedSelectionRate",
+    "largest_false_positive_rate": "BoundedFalsePositiveRate",
+    "largest_false_negative_rate": "BoundedFalseNegativeRate",
+}
 # The rows of the examples in docstrings
 _EXAMPLE = """
 Examples
@@ -477,3 +490,29 @@ sufficiency_gap = _total(
 largest_selection_rate = _largest("selection_rate", example=0.75)
 largest_false_positive_rate = _largest("false_positive_rate", example=0.5)
 largest_false_negative_rate = _largest("false_negative_rate", example=0.5)
+
+
+def _say_what_else() -> None:
+    """Add the section "See Also" to the docstrings: metrics that share a rate, and limits."""
+    specs, metrics = LABEL_METRICS | LARGEST_RATES, globals()
+    sums = {"difference", "total"}
+    about = {name: metrics[name].__doc__.splitlines()[0] for name in specs}
+    for name, spec in specs.items():
+        near = {
+            other: about[other].removeprefix("Compute the ").partition(" (")[0].rstrip(".")
+            for other, own in specs.items()
+            if other != name
+            and {*own.rates} & {*spec.rates}
+            and (own.rates == spec.rates or own.kind == spec.kind or {own.kind, spec.kind} <= sums)
+        }
+        lines = [f"{other} : The {what}." for other, what in near.items()]
+        if constraint := _LIMITED_BY.get(name.rpartition("_")[0], _LIMITED_BY.get(name)):
+            lines.append(f"skfair.constraints.{constraint} : The limit on it.")
+        lines.append("fairness_report : All such comparisons with standard errors.")
+        see_also = "\n".join(["See Also", "--------", *lines])
+        start, examples, end = metrics[name].__doc__.partition("Examples\n--------\n")
+        metrics[name].__doc__ = f"{start}{see_also}\n\n{examples}{end}"
+
+
+if _RETURNS:
+    _say_what_else()

@@ -152,6 +152,11 @@ def partial_ccdf_gap(
     not divided by the length of the interval. The tables of partial_fairness_idca agree with this
     definition.
 
+    See Also
+    --------
+    statistical_parity_gap : The difference over all thresholds.
+    suggest_interval : Percentile intervals around a decision.
+
     Examples
     --------
     >>> from skfair.metrics import partial_ccdf_gap
@@ -219,6 +224,11 @@ def partial_group_auc_gap(
 
     This is Definition A.1 of partial_fairness_idca.
 
+    See Also
+    --------
+    group_auc_gap : The gap over all rows.
+    suggest_interval : Percentile intervals around a decision.
+
     Examples
     --------
     >>> from skfair.metrics import partial_group_auc_gap
@@ -266,6 +276,11 @@ def partial_demographic_parity_gap(
               - P(s > \hat\theta \mid k', \text{rank} \in I)|
 
     This is Definition 4.3 of partial_fairness_idca.
+
+    See Also
+    --------
+    demographic_parity_difference : The difference over all rows.
+    suggest_interval : Percentile intervals around a decision.
 
     Notes
     -----
@@ -318,6 +333,11 @@ def partial_equal_opportunity_gap(
 
     This is Definition A.2 of partial_fairness_idca.
 
+    See Also
+    --------
+    equal_opportunity_difference : The difference over all rows.
+    suggest_interval : Percentile intervals around a decision.
+
     Examples
     --------
     >>> from skfair.metrics import partial_equal_opportunity_gap
@@ -362,6 +382,11 @@ def partial_equalized_odds_gap(
               - P(s > \hat\theta \mid k', y = c, \text{rank} \in I)|
 
     This is Definition A.3 of partial_fairness_idca.
+
+    See Also
+    --------
+    equalized_odds_difference : The difference over all rows.
+    suggest_interval : Percentile intervals around a decision.
 
     Examples
     --------
@@ -423,6 +448,11 @@ def suggest_interval(
     table : DataFrame
         Table with the columns ``low``, ``high``, ``width`` and ``gap`` (the partial statistical
         parity gap).
+
+    See Also
+    --------
+    partial_statistical_parity_gap : The gap within such an interval.
+    skfair.classification.PartialParityClassifier : Limits it.
 
     Notes
     -----

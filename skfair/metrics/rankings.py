@@ -145,6 +145,11 @@ def pair_error_gap(
         undefined. With ``agg=None``, a dict holds the gap of each query by its name, and NaN if it
         is undefined.
 
+    See Also
+    --------
+    exposure_gap : Compares the attention that groups receive.
+    skfair.ranking.FairRanker : Limits it.
+
     Notes
     -----
     O(sum of the squared sizes of the queries).
@@ -194,6 +199,11 @@ def exposure_gap(
         undefined. With ``agg=None``, a dict holds the gap of each query by its name, and NaN if it
         is undefined.
 
+    See Also
+    --------
+    rank_gap : Compares attention with shares of documents.
+    pair_error_gap : Compares errors on pairs of documents.
+
     Examples
     --------
     >>> from skfair.metrics import exposure_gap
@@ -232,6 +242,11 @@ def rank_gap(
         The gap, where 0 is parity. With a single group there is nothing to compare, so the gap is
         undefined. With ``agg=None``, a dict holds the gap of each query by its name, and NaN if it
         is undefined.
+
+    See Also
+    --------
+    exposure_gap : Compares the mean exposure of groups.
+    pair_error_gap : Compares errors on pairs of documents.
 
     Examples
     --------
@@ -272,6 +287,11 @@ def ndcg(
     -------
     ndcg : float
         The mean over queries, between 0 and 1 (larger is better).
+
+    See Also
+    --------
+    exposure_gap : Compares the attention that groups receive.
+    skfair.ranking.FairRanker : Ranks within a limit.
 
     Examples
     --------

@@ -173,6 +173,11 @@ def group_report(
         method). Use
         :meth:`skfair.inspection.GroupRatesDisplay.from_report` to draw the report.
 
+    See Also
+    --------
+    fairness_report : Disparities between groups with standard errors.
+    skfair.report.audit : A report of all groups with verdicts.
+
     Examples
     --------
     >>> from skfair.metrics import group_report

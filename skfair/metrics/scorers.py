@@ -433,6 +433,11 @@ def make_fairness_scorer(
         The scorer. Call it as ``scorer(estimator, X, y, sensitive_features=...)``, or pass it as
         ``scoring=``.
 
+    See Also
+    --------
+    get_scorer : Gets a scorer of a metric by its name.
+    make_group_metric : Makes a metric that the scorer can take.
+
     Examples
     --------
     >>> from sklearn.dummy import DummyClassifier
@@ -505,6 +510,11 @@ def get_scorer(name: str, **kwargs: Any) -> FairnessScorer:
     scorer : FairnessScorer
         A new scorer.
 
+    See Also
+    --------
+    get_scorer_names : Lists the names.
+    make_fairness_scorer : Makes a scorer of a metric with options.
+
     Examples
     --------
     >>> from skfair.metrics import get_scorer
@@ -529,6 +539,10 @@ def get_scorer_names() -> list[str]:
     -------
     names : list of str
         The names in alphabetical order.
+
+    See Also
+    --------
+    get_scorer : Gets the scorer of a name.
 
     Examples
     --------

@@ -248,6 +248,11 @@ def wasserstein_gap(
     It is measured in units of the score, and it equals the mean distance by which the scores of one
     group have to be moved to obtain the distribution of the other group.
 
+    See Also
+    --------
+    statistical_parity_gap : Largest difference of selection rates over thresholds.
+    skfair.constraints.scores.Wasserstein : The limit on it.
+
     Examples
     --------
     >>> from skfair.metrics import wasserstein_gap
@@ -317,6 +322,11 @@ def group_auc_gap(
     .. math:: |P(s \ge s' \mid k, k') - 1/2|
 
     This is equation (36) of partial_fairness_idca.
+
+    See Also
+    --------
+    intra_group_pairwise_gap : Difference of the AUCs of groups.
+    partial_group_auc_gap : The same gap within a percentile interval.
 
     Examples
     --------
@@ -511,6 +521,11 @@ def inter_group_pairwise_gap(
     where :math:`s^+_k` is the score of a random positive row of group k, and :math:`s^-_k` is the
     score of a random negative row. This is equation (104) of partial_fairness_idca.
 
+    See Also
+    --------
+    intra_group_pairwise_gap : Compares pairs of rows of one group.
+    group_auc_gap : Compares rows of two groups, whatever their labels.
+
     Examples
     --------
     >>> from skfair.metrics import inter_group_pairwise_gap
@@ -547,6 +562,11 @@ def intra_group_pairwise_gap(
     .. math:: |P(s^+_k \ge s^-_k) - P(s^+_{k'} \ge s^-_{k'})|
 
     This is equation (106) of partial_fairness_idca.
+
+    See Also
+    --------
+    inter_group_pairwise_gap : Compares pairs of rows of two groups.
+    group_auc_gap : Compares rows of two groups, whatever their labels.
 
     Examples
     --------

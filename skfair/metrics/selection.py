@@ -19,6 +19,7 @@ import pandas as pd
 from scipy import special, stats
 
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
+from skfair.utils.keywords import named_arguments
 from skfair.utils.rounding import SUM_ROUNDING
 
 # Fisher's test leaves out tables that are more than this many standard deviations from the mean,
@@ -53,8 +54,9 @@ class Counts(NamedTuple):
         return np.asarray((k1 / n1 - k0 / n0) / np.where(spread > 0, spread, 1.0))
 
 
+@named_arguments
 def impact_ratios(
-    selected: ColumnLike, n_rows: ColumnLike, *, against: int | None = None
+    selected: ColumnLike, n_rows: ColumnLike, *, reference: int | None = None
 ) -> FloatArray:
     """Divide the selection rate of each group by the rate of the most selected group.
 
@@ -67,7 +69,7 @@ def impact_ratios(
         The number of people of each group who were selected.
     n_rows : array-like of shape (n_groups,)
         The number of people of each group.
-    against : int, default=None
+    reference : int, default=None
         Position of the reference group. If None, the group with the highest rate is used.
 
     Returns
@@ -88,11 +90,11 @@ def impact_ratios(
     [1.0, 0.75, 0.8, 0.85]
     """
     chosen, sizes = _checked_counts(selected, n_rows, ("selected", "n_rows"))
-    place = int(np.argmax(chosen / sizes)) if against is None else against
+    place = int(np.argmax(chosen / sizes)) if reference is None else reference
     if isinstance(place, bool) or not isinstance(place, (int, np.integer)):
-        raise TypeError(f"against must be a position of a group or None, got {against!r}.")
+        raise TypeError(f"reference must be a position of a group or None, got {reference!r}.")
     if not 0 <= place < chosen.size:
-        raise ValueError(f"against must be from 0 to {chosen.size - 1}, got {against!r}.")
+        raise ValueError(f"reference must be from 0 to {chosen.size - 1}, got {reference!r}.")
     return ratios_to(chosen, sizes, chosen[place], sizes[place])
 
 

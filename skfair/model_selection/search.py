@@ -110,6 +110,11 @@ def best_within(score: str, limit: Mapping[str, Limit], *, slack: float = 0.0) -
         A callable that returns the index of the selected candidate. If no candidate is within the
         limits, it raises a ``NoFeasibleModelWarning`` and selects the closest one.
 
+    See Also
+    --------
+    fairness_path : Fits a model under several limits.
+    skfair.metrics.get_scorer : Scorers of fairness metrics.
+
     Notes
     -----
     The limits apply to the means over the folds. On new data they are therefore exceeded in about

@@ -38,6 +38,11 @@ def check_score_model(model: ScoreFunction, X: Rows, *, random_state: int = 0) -
     random_state : int, default=0
         Seed of the checks.
 
+    See Also
+    --------
+    ScoreFunction : What a score model has.
+    TorchScore : Makes one of a PyTorch module.
+
     Examples
     --------
     >>> import numpy as np

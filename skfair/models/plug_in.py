@@ -30,6 +30,11 @@ class ScoreFunction(Protocol):
     n_parameters : int
         Length of the parameter vector.
 
+    See Also
+    --------
+    check_score_model : Checks a score model.
+    TorchScore : Makes one of a PyTorch module.
+
     Examples
     --------
     Scores that are linear in the squares of the columns:

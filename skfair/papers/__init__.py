@@ -8,6 +8,6 @@ this folder, and without any folder in it.
 from skfair.utils.deferred import deferred
 from skfair.utils.wings import names_of_wings
 
-__getattr__, __dir__ = deferred(__name__, takes_wings=True)
+__getattr__, __dir__ = deferred(__name__)
 
 __all__ = [*names_of_wings(__name__)]

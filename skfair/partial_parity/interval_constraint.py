@@ -43,6 +43,11 @@ class IntervalConstraint(Constraint):
         Number of percentiles at which smooth statistical parity is imposed. More percentiles
         approximate the constraint more closely and cost more.
 
+    See Also
+    --------
+    skfair.classification.PartialParityClassifier : Takes it as ``constraint``.
+    skfair.metrics.suggest_interval : Percentile intervals around a decision.
+
     Examples
     --------
     >>> from skfair.classification import PartialParityClassifier

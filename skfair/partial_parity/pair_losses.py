@@ -166,6 +166,10 @@ class PairLoss(Objective):
         negative rows, counted from the one with the highest score. If None, all negative rows are
         used.
 
+    See Also
+    --------
+    PartialParityClassifier : Takes it as ``loss``.
+
     Notes
     -----
     One evaluation costs O(n log n).

@@ -141,6 +141,10 @@ def search_alternatives(
         (``further_gain``), and the number of rows that would show that it is at most ``gain``
         (``n_rows_needed``). The baseline and ``estimator`` are fitted on all rows.
 
+    See Also
+    --------
+    alternatives : Compares candidates that exist.
+
     Notes
     -----
     The disparity of a candidate is the disparity of the decisions that its models of all folds make

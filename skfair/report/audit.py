@@ -435,8 +435,8 @@ def audit(
         positive.
     reference : {"pairwise"}, level or dict, default="pairwise"
         The group with which other groups are compared, such as ``"male"``, or ``{"sex": "male",
-        "race": "White"}`` for several attributes. If given, signed differences from this group are
-        added.
+        "race": "White"}`` for several attributes. If given, ``gaps`` and checks compare the other
+        groups with this one only, and signed differences from it are added.
     depth : int, default=3
         Largest number of attributes that define a subgroup in the search.
     confidence : float, default=0.95

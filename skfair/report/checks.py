@@ -272,6 +272,9 @@ def _check_sense(match: re.Match[str], limit: float) -> None:
             f"{text!r} asks for a smallest ratio of {limit:g}, which hardly any model breaks. The "
             f"four-fifths rule is '{match.string[: match.start('sign')].strip()} < 0.8'."
         )
+    spec = LABEL_METRICS.get(metric)
+    if spec is not None and limit > spec.most:  # with the opposite sign it would limit nothing, too
+        check_limit(limit, repr(text), spec.most)
     # For a metric of the user it is not known whether large values are bad. A name that does not
     # exist raises an error when the condition is checked.
     is_known = metric.endswith(("_difference", "_gap", "_ratio")) or metric in LABEL_METRICS
@@ -282,8 +285,8 @@ def _check_sense(match: re.Match[str], limit: float) -> None:
             f"{text!r} fails the models that are fair. Write {other.strip()!r}: a condition names "
             "what must not hold."
         )
-    if metric in LABEL_METRICS:
-        spec, ratio = LABEL_METRICS[metric], None
+    if spec is not None:
+        ratio = None
         if spec.kind == "difference":
             ratio = f"'{_metric_of(match).replace('_difference', '_ratio')} < {limit:g}'"
         check_limit(limit, repr(text), spec.most, ratio=ratio)

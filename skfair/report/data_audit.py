@@ -245,6 +245,10 @@ def audit_data(
     found : DataAudit
         The audit, with its tables and the methods ``to_html``, ``to_markdown`` and ``to_json``.
 
+    See Also
+    --------
+    audit : Audits the predictions of a model.
+
     Notes
     -----
     Columns are reduced to at most 10 bins or 255 levels and counted by fold, level and group, which

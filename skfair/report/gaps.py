@@ -225,6 +225,7 @@ class Compared:
     gap: Gap
     means: FloatArray  # (n_measures, 1, n_cells)
     pairs: IntArray  # (2, n_pairs): the cells that are compared, in pairs
+    is_asked: BoolArray  # (n_pairs,): which pairs the value is about, those with a reference group
     names: list[str]  # names of the cells: groups, or groups in a stratum
     left_out: str  # names of the cells with an undefined mean, separated by commas
     by_chance: FloatArray  # (n_draws,): the worst pair of each parity draw, in the unit of the gap
@@ -244,6 +245,7 @@ class Compared:
         groups: ComparedGroups,
         confidence: float,
         interval: tuple[float, float] | None,  # None if it is simulated
+        is_asked: BoolArray,
     ) -> Compared:
         """Measure a gap, and compare it with simulated means of each of its measures."""
         means = np.stack([measure.means[None] for measure in measures])
@@ -259,18 +261,19 @@ class Compared:
             most,
         )
         left_out = ", ".join(names[i] for i in np.flatnonzero(undefined))
-        worst = gap.worst(at_parity, pairs)
+        asked = pairs[:, is_asked]
+        worst = gap.worst(at_parity, asked)
         if interval is None:
-            interval = _interval(gap, measures, centres, around, pairs, confidence)
+            interval = _interval(gap, measures, centres, around, asked, confidence)
         low, high = interval
-        value = float(gap.worst(means, pairs)[0])
+        value = float(gap.worst(means, asked)[0])
         ends = min(low, value), min(max(high, value), most)
         averaged = None
         is_plain = gap.kind == "difference" and len(measures) == 1
         if groups.strata is not None and len(groups.groups.attributes) == 1 and is_plain:
             averaged = Averaged.of(measures[0], at_parity[0], groups, most)
         shown = list(names), left_out, worst, ends, simulated, list(groups.groups.names), averaged
-        return cls(gap, means, pairs, *shown)
+        return cls(gap, means, pairs, is_asked, *shown)
 
     def judge(
         self, rarest: FloatArray, level: float
@@ -284,10 +287,11 @@ class Compared:
         read.
         """
         p_values, noise, own_level = self.simulated.by_chance(rarest, level)
-        p_value = float(np.nanmin(p_values, initial=1.0))
-        value = float(self.gap.worst(self.means, self.pairs)[0])
+        is_asked = np.tile(self.is_asked, p_values.size // max(self.is_asked.size, 1))
+        p_value = float(np.nanmin(p_values[is_asked], initial=1.0))
+        value = float(self.gap.worst(self.means, self.pairs[:, self.is_asked])[0])
         by_chance = self.by_chance[np.isfinite(self.by_chance)]
-        worst = self._worst_place(np.ones(p_values.size, bool))
+        worst = self._worst_place(is_asked)
         upper = np.nan
         if worst is not None and not self.gap.is_ratio:
             upper = noise[worst]
@@ -298,7 +302,8 @@ class Compared:
         # people who were all selected is often barely significant, so a pair of large groups is
         # named if there is one.
         clear = (
-            self._worst_place(p_values <= limit + ROUNDING) for limit in (level / 5, level, 1.0)
+            self._worst_place(is_asked & (p_values <= limit + ROUNDING))
+            for limit in (level / 5, level, 1.0)
         )
         clear_place = next((place for place in clear if place is not None), None)
         first, second = self._named_pair(worst)
@@ -343,12 +348,16 @@ class Compared:
 
 
 def compare_gaps(
-    gaps: list[Gap], measures: Mapping[str, CellMeans], groups: ComparedGroups, options: Options
+    gaps: list[Gap],
+    measures: Mapping[str, CellMeans],
+    groups: ComparedGroups,
+    options: Options,
+    is_asked: BoolArray,  # (n_pairs,): which pairs of groups the values are about
 ) -> list[Compared]:
     """Measure and simulate every gap between the cells of some groups.
 
     The caller has left out the groups that may not be compared. Each measure is simulated once, for
-    all gaps that use it.
+    all gaps that use it. All pairs are simulated, because p-values are corrected for all of them.
     """
     names = dict.fromkeys(measure for gap in gaps for measure in gap.measures)
     are_both = {_HITS, _MISSES} <= set(names)
@@ -360,7 +369,8 @@ def compare_gaps(
     if are_both:
         centre, around, at_parity = drawn[_HITS]
         drawn[_MISSES] = (1 - centre, 1 - around, 1 - at_parity)
-    estimates = {gap.name: _estimate(gap, measures, groups) for gap in gaps}
+    of_asked = groups.only_pairs(is_asked)
+    estimates = {gap.name: _estimate(gap, measures, of_asked) for gap in gaps}
     shares = {name: own for name, own in estimates.items() if own is not None}
     ends = dict(zip(shares, intervals(list(shares.values()), options.confidence), strict=True))
     return [
@@ -371,6 +381,7 @@ def compare_gaps(
             groups,
             options.confidence,
             ends.get(gap.name),
+            is_asked,
         )
         for gap in gaps
     ]

@@ -308,6 +308,11 @@ def alternatives(
     found : Alternatives
         The result, with ``table``, ``estimator`` and ``to_html()``.
 
+    See Also
+    --------
+    search_alternatives : Refits a classifier to find candidates.
+    audit : Audits a single model.
+
     Notes
     -----
     The baseline is treated as given. If it was chosen as the most accurate candidate on the same

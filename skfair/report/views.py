@@ -347,8 +347,23 @@ def _compared(
                 known = [gap for gap in gaps if set(gap.measures) <= set(measures)]
                 where = {"view": view.name, "model": model, "is_conditional": is_conditional}
                 where["too_few"] = ", ".join(too_few)
-                for compared in compare_gaps(known, measures, table.groups, options):
+                is_asked = _is_with_reference(view, names, table.groups.pairs)
+                for compared in compare_gaps(known, measures, table.groups, options, is_asked):
                     yield where, compared
+
+
+def _is_with_reference(
+    view: View,
+    names: Any,  # (n_cells,): the name of the group of each cell
+    pairs: tuple[IntArray, IntArray],
+) -> BoolArray:
+    """Return which pairs have the reference group; all if there is none to compare with."""
+    every = np.ones(pairs[0].size, bool)
+    if view.reference is None:
+        return every
+    is_reference = names == view.names[view.reference]
+    found = is_reference[pairs[0]] | is_reference[pairs[1]]
+    return np.asarray(found if found.any() else every)
 
 
 def _of_large(table: GroupTable, options: Options) -> GroupTable:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from skfair.cluster.spectral.eigen.lanczos import Lanczos as Lanczos
     from skfair.solvers._all import *
 else:
-    __getattr__, __dir__ = deferred(__name__, takes_wings=True)
+    __getattr__, __dir__ = deferred(__name__)
 
 __all__ = [
     # Solvers for classifiers, regressors and rankings, then those of wings

@@ -39,6 +39,7 @@ from skfair.problems.protocol import Evaluation, Offer, Problem
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.history import History
 from skfair.utils.registry import PAPERS, Registry
+from skfair.utils.signatures import ReadableSignature
 from skfair.utils.text import listed
 
 Status = Literal["converged", "max_iter", "stopped", "infeasible"]
@@ -154,6 +155,7 @@ class Solver(ABC):
     ['al_lbfgs', 'al_newton']
     """
 
+    __signature__ = ReadableSignature()
     needs: ClassVar[tuple[Offer, ...]] = ()
     is_stochastic: ClassVar[bool] = False
     is_precise: ClassVar[bool] = False

@@ -13,12 +13,14 @@ import copy
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from itertools import chain, pairwise
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skfair.utils.keywords import OF_PREDICTIONS, refuse_unknown
 from skfair.utils.partitions import Partitions
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -202,8 +204,12 @@ def by_block(
     """
 
     def decorate(method: Method) -> Method:
+        parameters = signature(method).parameters
+
         @functools.wraps(method)
         def wrapper(self: Any, X: Any, **columns: Any) -> Any:
+            owner = f"{type(self).__name__}.{method.__name__}"
+            refuse_unknown(owner, columns, parameters, OF_PREDICTIONS)
             if not is_lazy(X, *columns.values()):
                 return method(self, X, **columns)
             check_is_fitted(self)

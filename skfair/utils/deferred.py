@@ -12,13 +12,10 @@ from importlib import import_module
 from typing import Any
 
 from skfair.utils.other_names import missing_attribute
-from skfair.utils.wings import PERHAPS, names_of_wings
+from skfair.utils.wings import names_of_wings
 
 
-def deferred(
-    package: str,
-    takes_wings: bool = False,  # whether wings add names to this package
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def deferred(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for the ``__init__.py`` of a package.
 
     A file inside the package can then be imported without all others. Clustering, for example,
@@ -41,7 +38,7 @@ def deferred(
                 return getattr(home, name)
             more = f" {package}.__all__ lists it. Define it in a file that {module} imports."
         else:
-            more = _unlisted(package, name) or PERHAPS * takes_wings
+            more = _unlisted(package, name)
         raise missing_attribute(package, name, sys._getframe(1), more)
 
     def names() -> list[str]:

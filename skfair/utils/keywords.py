@@ -13,6 +13,7 @@ from inspect import Parameter, signature
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 from skfair.utils.other_names import name_in_skfair
+from skfair.utils.signatures import ReadableSignature
 from skfair.utils.text import did_you_mean, listed_in
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -31,8 +32,10 @@ def refuse_unknown(
     for name in passed:
         if name not in parameters:
             known = [own for own in parameters if own != "self"]
-            hint = f" {remedies[name]}" if remedies and name in remedies else ""
-            hint = hint or name_in_skfair(name) or did_you_mean(name, known)
+            hint = name_in_skfair(name, known)
+            if not hint and remedies and name in remedies:
+                hint = f" {remedies[name]}"
+            hint = hint or did_you_mean(name, known)
             hint = hint or f" Its arguments are {listed_in(known)}."
             raise TypeError(f"{owner}() got an unexpected keyword argument {name!r}.{hint}")
 
@@ -43,6 +46,7 @@ class NamedArguments:
     # The ``remedies`` of refuse_unknown, for names that belong to another object. Those of base
     # classes hold as well.
     _elsewhere: ClassVar[Mapping[str, str]] = {}
+    __signature__ = ReadableSignature()  # of __init__, where others look at __new__
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Check the names of the arguments before ``__init__`` gets them."""
@@ -50,33 +54,50 @@ class NamedArguments:
             remedies: dict[str, str] = {}
             for kind in reversed(cls.__mro__):
                 remedies |= vars(kind).get("_elsewhere", {})
-            refuse_unknown(cls.__name__, kwargs, signature(cls).parameters, remedies)
+            refuse_unknown(cls.__name__, kwargs, signature(cls.__init__).parameters, remedies)
         return super().__new__(cls)
 
 
-# The ``remedies`` of refuse_unknown for ``fit``: names that users of other libraries try.
+# The ``remedies`` of refuse_unknown for ``fit`` and metrics: names of users of other libraries.
 OF_GROUPS = {
     "groups": "Sensitive attributes are passed as sensitive_features=, and the person of each row "
     "as units=.",
-    "group": "Sensitive attributes are passed as sensitive_features=, and FairRanker takes the "
-    "query of each row as query_id=.",
     "qid": "FairRanker takes the query of each row as query_id=.",
     **dict.fromkeys(
-        ("sensitive", "protected", "A"),
+        ("group", "sensitive", "protected", "A"),
         "Sensitive attributes are passed as sensitive_features=.",
     ),
 }
 
+# The same for methods that predict.
+OF_PREDICTIONS = {
+    "random_state": "Predictions draw no random numbers. Leave it out.",
+    "sensitive_features": "Its predictions do not use the group. Leave it out.",
+}
+
+
+def named_arguments(function: Function) -> Function:
+    """Decorate a function: its error about an unknown argument suggests a better name."""
+    parameters = signature(function).parameters
+
+    @wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        refuse_unknown(function.__name__, kwargs, parameters)
+        return function(*args, **kwargs)
+
+    return cast(Function, checked)
+
 
 def groups_by_name(metric: Function) -> Function:
-    """Decorate a metric: passing the groups without a name raises an error with the remedy.
+    """Decorate a metric: its errors about groups without a name and unknown names have a remedy.
 
     Audits, and methods that read labels and groups, are decorated in the same way.
     """
     parameters = signature(metric).parameters
     n_positional = sum(own.kind is not Parameter.KEYWORD_ONLY for own in parameters.values())
     n_self = int("self" in parameters)
-    name = metric.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+    owner = metric.__qualname__.removesuffix(".__init__").rpartition("<locals>.")[2]
+    name = owner.rpartition(".")[2]
 
     @wraps(metric)
     def checked(*args: Any, **kwargs: Any) -> Any:
@@ -86,6 +107,7 @@ def groups_by_name(metric: Function) -> Function:
                 f"{len(args) - n_self}. Pass the groups as sensitive_features=..., and further "
                 "arguments by name, too."
             )
+        refuse_unknown(owner, kwargs, parameters, OF_GROUPS)
         return metric(*args, **kwargs)
 
     return cast(Function, checked)

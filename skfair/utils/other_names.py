@@ -1,22 +1,22 @@
-"""Names of fairlearn and AIF360, and their counterparts in skfair, from ``other_names.toml``.
+"""Names of other libraries, and their counterparts in skfair, from ``other_names.toml``.
 
-Errors about unknown names end with the sentence of :func:`name_in_skfair`. The pages "From
-fairlearn" and "From AIF360" of the documentation print the same table.
+Errors about unknown names end with the sentence of :func:`name_in_skfair`. The page "From another
+library" of the documentation prints the same table. Names that earlier versions of skfair had stand
+in it as well, and names of parts of skfair that may be missing.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import cache
 from types import FrameType
 from typing import Any
 
 
 @cache
-def tables() -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of each library."""
+def _read() -> dict[str, Any]:
     import tomllib  # here, because only few who import the package need the table
     from importlib.resources import files
 
@@ -24,8 +24,23 @@ def tables() -> dict[str, list[dict[str, Any]]]:
     return tomllib.loads(text)
 
 
-def name_in_skfair(name: str) -> str:
+@cache
+def tables() -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of each library."""
+    return {library: rows for library, rows in _read().items() if library != "parts"}
+
+
+def parts() -> list[str]:
+    """Return the names that skfair lacks if a part of it is not installed."""
+    return list(_read()["parts"])
+
+
+def name_in_skfair(name: str, arguments: Container[str] | None = None) -> str:
     """Return a sentence on a name of another library, with a space before it, or nothing.
+
+    ``arguments`` are those of the function if the name is an argument that it does not have. A row
+    that is about an argument is used only if its counterpart is one of them. If ``arguments`` is
+    None, the name is an attribute, and rows about arguments are not used.
 
     Examples
     --------
@@ -33,10 +48,13 @@ def name_in_skfair(name: str) -> str:
     >>> print(name_in_skfair("GridSearch").strip())
     GridSearch is a name of fairlearn. In skfair, use skfair.model_selection.fairness_path
     (a grid of limits instead of multipliers).
+    >>> name_in_skfair("difference_bound", ["alpha"])
+    ''
     """
     for library, rows in tables().items():
         for row in rows:
-            if name in row["names"]:
+            applies = "argument" not in row or row["argument"] in (arguments or ())
+            if applies and name in row["names"]:
                 instead, difference = _plain(row["here"]), _plain(row.get("difference", ""))
                 said = f"In skfair, use {instead}" if instead else "Nothing in skfair does the same"
                 added = f" ({difference})" if difference else ""
@@ -58,10 +76,21 @@ def missing_attribute(module: str, name: str, caller: FrameType, more: str = "")
     """
     from opcode import opmap
 
-    hint = "" if name.startswith("_") else name_in_skfair(name) or more
+    hint = "" if name.startswith("_") else more or _hint(name, module)
     if hint and caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
         return ImportError(f"cannot import name {name!r} from {module!r}.{hint}", name=name)
     return AttributeError(f"module {module!r} has no attribute {name!r}{'.' * bool(hint)}{hint}")
+
+
+def _hint(name: str, module: str) -> str:
+    """Return the place of a name of skfair, its word for one of other libraries, or a guess."""
+    from skfair.utils.public_names import homes, where_it_is
+
+    is_missing = name in parts() and name not in homes()
+    said = name_in_skfair(name)
+    if is_missing:
+        return f"{said} It is of a part of skfair that is not installed."
+    return said or where_it_is(name, module)
 
 
 def other_names(module: str) -> Callable[[str], Any]:

@@ -18,8 +18,6 @@ from types import ModuleType
 from typing import Any
 
 _ROOT = Path(__file__).parents[1]
-# The end of errors about unknown names in packages to which wings add names.
-PERHAPS = " Perhaps it is of a part of skfair that is not installed."
 
 
 @cache

@@ -67,17 +67,17 @@ def test_weights(sample):
 
 def test_reference_by_level_name_or_tuple(sample):
     scores, group = sample
-    display = draw(scores, group, against="c")
+    display = draw(scores, group, reference="c")
     assert (display.reference_name, display.group_names) == ("c", ["a", "b"])
     both = pd.DataFrame({"sex": np.resize(["f", "m"], 120), "origin": group})
-    for against in (("m", "b"), "sex=m, origin=b"):
-        display = draw(scores, both, against=against)
+    for reference in (("m", "b"), "sex=m, origin=b"):
+        display = draw(scores, both, reference=reference)
         assert display.reference_name == "sex=m, origin=b"
         assert len(display.lines_) == 5
-    apart = draw(scores, both, intersectional=False, against=("origin", "b"))
+    apart = draw(scores, both, intersectional=False, reference=("origin", "b"))
     # Groups of other attributes overlap with the reference and are not compared.
     assert apart.group_names == ["origin=a", "origin=c"]
-    alone = draw(scores, group, against="b")
+    alone = draw(scores, group, reference="b")
     for one, other in zip(apart.lines_, alone.lines_, strict=True):
         assert_array_equal(one.get_xydata(), other.get_xydata())
 

@@ -112,7 +112,7 @@ def of_groups(names):
         "rates": GroupRatesDisplay.from_predictions(y, y, **given),
         "rows": GroupScoreDisplay.from_predictions(y, numbers, layout="rows", **given),
         "scores": GroupScoreDisplay.from_predictions(y, numbers, **given),
-        "ccdf": CCDFCurveDisplay.from_predictions(y, numbers, against=names[-1], **given),
+        "ccdf": CCDFCurveDisplay.from_predictions(y, numbers, reference=names[-1], **given),
         "calibration": GroupCalibrationDisplay.from_predictions(y, numbers > 0, **given),
         "clusters": ClusterCompositionDisplay.from_labels(y, **given),
     }

@@ -74,7 +74,7 @@ def of_columns(X=FRAME, groups=None, **options):
 NAME = r"CCDFCurveDisplay\.from_estimator"
 test_ccdf = messages(
     (ValueError, "compares groups, but there is only 'a'", lambda: ccdf(["a"] * 60)),
-    (ValueError, "no group 'z'. The groups are 'a', 'b', 'c'", lambda: ccdf(against="z")),
+    (ValueError, "no group 'z'. The groups are 'a', 'b', 'c'", lambda: ccdf(reference="z")),
     (
         ValueError,
         "got both sensitive_features and",

@@ -153,7 +153,7 @@ test_reports_say_what_is_wrong = messages(
     *of_calls(compared, *COUNTS),
     *of_calls(
         metrics.impact_ratios,
-        ("from 0 to 1", {"selected": [1, 2], "n_rows": [5, 9], "against": 2}),
+        ("from 0 to 1", {"selected": [1, 2], "n_rows": [5, 9], "reference": 2}),
     ),
     *of_calls(
         compared,

@@ -34,8 +34,8 @@ def test_tables_of_local_law_144():
     chosen, sizes = [204, 412, 170, 52, 302, 18, 96], [408, 797, 390, 119, 616, 41, 213]
     ratios = impact_ratios(chosen, sizes)
     assert np.round(ratios, 2).tolist() == [0.97, 1.0, 0.84, 0.85, 0.95, 0.85, 0.87]
-    against_first = impact_ratios(chosen, sizes, against=0)
-    assert against_first == pytest.approx(ratios / ratios[0])
+    to_first = impact_ratios(chosen, sizes, reference=0)
+    assert to_first == pytest.approx(ratios / ratios[0])
 
 
 def test_fisher_and_z_are_those_of_scipy(tables):

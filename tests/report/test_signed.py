@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skfair import metrics
 from skfair.groups.two_rates import melded
 from skfair.report import Audit, audit
 from tests.report.schema import breaches
@@ -118,3 +119,21 @@ def test_numbers(people):
     own = found.signed[found.signed["measure"] == "mean_prediction"].set_index("group")
     means = pd.Series(0.1 * y).groupby(people["sex"]).mean()
     assert own.loc["f", "difference"] == pytest.approx(means["f"] - means["m"] - 1)
+
+
+def test_gaps_and_checks_are_about_the_reference_group():
+    """Their values are those of the metrics with the same reference, up to the sign."""
+    groups, place = np.repeat(["a", "b", "c"], 200), np.arange(600) % 20
+    y, chosen = place % 2, (place < np.repeat([6, 12, 9], 200)).astype(int)
+    found = audit(y, chosen, sensitive_features=groups, reference="c", n_simulations=20)
+    for name in ("demographic_parity_ratio", "equalized_odds_difference"):
+        value = getattr(metrics, name)(y, chosen, sensitive_features=groups, reference="c")
+        row = found.gaps.set_index("metric").loc[name]
+        assert row["value"] == pytest.approx(abs(value))
+        assert row["value_low"] <= row["value"] <= row["value_high"]
+        assert "c" in (row["first_group"], row["second_group"])
+        assert "c" in (row["clear_first"], row["clear_second"])
+        condition = f"{name} < 0.5" if name.endswith("ratio") else f"{name} > 0.5"
+        assert found.check(condition).value == row["value"]
+    pairwise = audit(y, chosen, sensitive_features=groups, n_simulations=20)
+    assert pairwise.value("demographic_parity_ratio") < found.value("demographic_parity_ratio")

@@ -77,6 +77,10 @@ class Prices(ClusteringSolver):
     solver enforces limits on the balance or on the shares of groups, also for several attributes
     and with sample weights. Rows may be in the partitions of a Dask collection.
 
+    See Also
+    --------
+    skfair.cluster.FairKMeans : Takes it as ``solver``.
+
     Notes
     -----
     A round costs a few passes over the rows, each of which is O(n K d). The steps on the prices

@@ -33,6 +33,7 @@ from skfair.utils.docs import documented
 from skfair.utils.history import go_on
 from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.registry import PAPERS, Registry
+from skfair.utils.signatures import ReadableSignature
 from skfair.utils.threads import over_blocks
 
 T = TypeVar("T")
@@ -131,6 +132,7 @@ class ClusteringSolver(BaseEstimator, ABC):
         Parameters that set the trade-off between cost and balance if the solver enforces no limit.
     """
 
+    __signature__ = ReadableSignature()
     name: ClassVar[str]
     takes_weights: ClassVar[bool] = True
     takes_overlaps: ClassVar[bool] = False

@@ -100,6 +100,11 @@ class Ghost(StochasticSolver[GhostState]):
         Maximum number of one-sided constraints. A constraint with two bounds counts twice. Problems
         with more constraints raise an error, because each constraint costs gradients of its own.
 
+    See Also
+    --------
+    SSw : Switching subgradient method.
+    skfair.solvers.ALM : The default for networks.
+
     Notes
     -----
     Each step costs one gradient for each constraint and for the objective, for each of three

@@ -30,6 +30,11 @@ class SGD(GradientSolver[TrainingState]):
     tolerance : float
         Not used, because evaluations are compared by the objective.
 
+    See Also
+    --------
+    Penalty : Descends on a penalised loss.
+    skfair.solvers.ALM : The default for networks.
+
     Notes
     -----
     Each step costs one evaluation and one gradient of ``n_loss`` rows. All multipliers are 0. The

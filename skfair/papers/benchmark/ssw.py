@@ -89,6 +89,11 @@ class SSw(StochasticSolver[SSwState]):
         Maximum length of a step. Without it, learning rates that suit most problems would diverge
         if columns of X are nearly the same.
 
+    See Also
+    --------
+    Ghost : Stochastic ghost method.
+    skfair.solvers.ALM : The default for networks.
+
     Notes
     -----
     Each step costs two evaluations and one gradient of a batch. The multiplier of a constraint is

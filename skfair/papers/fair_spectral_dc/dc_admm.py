@@ -69,6 +69,11 @@ class DCADMM(EigenSolver):
     ftol : float, default=1e-4
         Tolerance on the value for the L-BFGS method that maximises the dual.
 
+    See Also
+    --------
+    skfair.solvers.Lanczos : The default for large graphs.
+    UFSC : Alternating updates of graph, embedding and labels.
+
     Examples
     --------
     >>> from skfair.cluster import FairSpectralClustering

@@ -42,6 +42,11 @@ class FFSC(EigenSolver):
     max_iter : int, default=100
         Maximum number of passes over the rows.
 
+    See Also
+    --------
+    UFSC : Alternating updates of graph, embedding and labels.
+    DCADMM : ADMM for a difference of convex functions.
+
     Examples
     --------
     >>> from skfair.cluster import FairSpectralClustering

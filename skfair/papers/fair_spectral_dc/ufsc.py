@@ -73,6 +73,11 @@ class UFSC(EigenSolver):
     max_iter : int, default=40
         Maximum number of rounds.
 
+    See Also
+    --------
+    FFSC : Coordinate descent on labels.
+    DCADMM : ADMM for a difference of convex functions.
+
     Examples
     --------
     >>> from skfair.cluster import FairSpectralClustering

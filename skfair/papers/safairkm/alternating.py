@@ -110,6 +110,10 @@ def alternating_gradient(
         norm of the mean gradient of the iteration) and ``seconds``. ``status`` is "converged" only
         if ``tol`` was reached.
 
+    See Also
+    --------
+    Smooth : Alternating gradient steps for clusterings.
+
     Notes
     -----
     An iteration costs ``n_a + n_b`` gradients. For strongly convex functions with Lipschitz

@@ -47,6 +47,11 @@ class ALLBFGS(IterativeSolver[Problem]):
         Maximum multiplier. If a constraint would need a larger one, or cannot be satisfied, its
         violation is penalised with this weight instead.
 
+    See Also
+    --------
+    ALNewton : The same with Newton steps.
+    ALM : The stochastic method for networks and streams.
+
     Examples
     --------
     >>> from skfair.classification import ConstrainedERMClassifier

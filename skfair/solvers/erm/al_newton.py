@@ -116,6 +116,11 @@ class ALNewton(IterativeSolver[TwiceDifferentiable]):
     joint_below : float, default=0.1
         KKT residual below which joint Newton steps of parameters and multipliers are tried first.
 
+    See Also
+    --------
+    ALLBFGS : The same without second derivatives.
+    ALM : The stochastic method for networks and streams.
+
     Examples
     --------
     >>> from skfair.classification import ConstrainedERMClassifier

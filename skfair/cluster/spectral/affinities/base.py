@@ -22,6 +22,7 @@ from skfair._typing import Rows
 from skfair.cluster.spectral.affinities.checks import check_dense, check_sparse, is_symmetric
 from skfair.cluster.spectral.weights import DenseWeights, SparseWeights, Weights
 from skfair.utils.registry import Registry
+from skfair.utils.signatures import ReadableSignature
 from skfair.utils.text import settings_repr
 from skfair.utils.warn import warn_user
 
@@ -34,6 +35,7 @@ class Affinity(ABC):
     ``dtype`` is the precision of the weights and of their products.
     """
 
+    __signature__ = ReadableSignature()
     # Whether X may be sparse.
     reads_sparse: ClassVar[bool] = True
     # Whether X is itself a matrix between rows, (n_samples, n_samples).

@@ -42,6 +42,11 @@ class NeighborGraph(Affinity):
     dtype : {"float32", "float64"}, default="float32"
         Precision of the weights and of their products.
 
+    See Also
+    --------
+    Kernel : Weighs all pairs of rows.
+    Landmark : Approximates weights by a few rows.
+
     Examples
     --------
     >>> from skfair.cluster import FairSpectralClustering
@@ -80,6 +85,11 @@ class Precomputed(Affinity):
         its neighbours, as by :class:`NeighborGraph`. If None, X is the matrix of weights.
     dtype : {"float32", "float64"}, default="float32"
         Precision of the weights and of their products.
+
+    See Also
+    --------
+    NeighborGraph : Computes the weights of neighbours.
+    Kernel : Computes the weights of all pairs.
 
     Examples
     --------

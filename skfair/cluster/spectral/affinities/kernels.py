@@ -47,6 +47,11 @@ class Kernel(Affinity):
     dtype : {"float32", "float64"}, default="float32"
         Precision of the weights and of their products.
 
+    See Also
+    --------
+    NeighborGraph : Weighs only the nearest neighbours.
+    Landmark : Approximates weights by a few rows.
+
     Examples
     --------
     >>> from skfair.cluster import FairSpectralClustering

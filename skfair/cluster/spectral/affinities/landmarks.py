@@ -56,6 +56,11 @@ class Landmark(Affinity):
     dtype : {"float32", "float64"}, default="float32"
         Precision of the weights and of their products.
 
+    See Also
+    --------
+    Kernel : Weighs all pairs of rows.
+    NeighborGraph : Weighs only the nearest neighbours.
+
     Examples
     --------
     >>> from skfair.cluster import FairSpectralClustering

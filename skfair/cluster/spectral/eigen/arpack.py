@@ -38,6 +38,11 @@ class Arpack(EigenSolver):
     max_iter : int, default=300
         Maximum number of restarts. A few restarts are enough if the eigenvalues are well separated.
 
+    See Also
+    --------
+    DenseEigh : Direct computation for small graphs.
+    Lanczos : Faster on large sparse graphs, to a tolerance.
+
     Examples
     --------
     >>> from skfair.cluster import FairSpectralClustering

@@ -23,6 +23,7 @@ from skfair.solvers.parameters import check_parameters
 from skfair.utils.docs import documented
 from skfair.utils.history import History
 from skfair.utils.registry import PAPERS, Registry
+from skfair.utils.signatures import ReadableSignature
 
 # A function that gets the current vectors, or None if they are not at hand without further work. If
 # it returns True, the solver stops.
@@ -103,6 +104,8 @@ class EigenResult(NamedTuple):
 @dataclass
 class EigenSolver(ABC):
     """Finds the leading eigenvectors of ``P M P``, see :class:`GroupCut`."""
+
+    __signature__ = ReadableSignature()
 
     @abstractmethod
     def steps(

@@ -33,6 +33,11 @@ class DenseEigh(EigenSolver):
 
     It costs O(n^3), or O(n m^2) if the weights are given as a factor with m columns.
 
+    See Also
+    --------
+    Lanczos : For large sparse graphs.
+    Arpack : To machine precision.
+
     Examples
     --------
     >>> from skfair.cluster import FairSpectralClustering

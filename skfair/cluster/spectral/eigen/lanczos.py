@@ -66,6 +66,11 @@ class Lanczos(EigenSolver):
     block_size : int, default=None
         Number of columns that are multiplied at a time. If None, it depends on the weights.
 
+    See Also
+    --------
+    DenseEigh : Direct computation for small graphs.
+    Arpack : To machine precision.
+
     Examples
     --------
     >>> from skfair.cluster import FairSpectralClustering
