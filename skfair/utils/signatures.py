@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from inspect import Parameter, Signature, signature
-from typing import Any
+from typing import Any, cast
 
 
 class ReadableSignature:
@@ -53,7 +53,7 @@ class _WithoutRanges(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         """Replace the name of an annotated type."""
-        known = self.names.get(node.id)
+        known: Any = self.names.get(node.id)
         is_annotated = hasattr(known, "__metadata__")
         return ast.Name(known.__origin__.__name__) if is_annotated else node
 
@@ -61,7 +61,7 @@ class _WithoutRanges(ast.NodeTransformer):
         """Take the type out of ``Annotated``."""
         if isinstance(node.value, ast.Name) and node.value.id == "Annotated":
             assert isinstance(node.slice, ast.Tuple)
-            return self.visit(node.slice.elts[0])
+            return cast(ast.expr, self.visit(node.slice.elts[0]))
         self.generic_visit(node)
         return node
 
