@@ -436,7 +436,8 @@ def audit(
     reference : {"pairwise"}, level or dict, default="pairwise"
         The group with which other groups are compared, such as ``"male"``, or ``{"sex": "male",
         "race": "White"}`` for several attributes. If given, ``gaps`` and checks compare the other
-        groups with this one only, and signed differences from it are added.
+        groups with this one only, unless a ``preset`` compares with the most selected group.
+        Signed differences from the reference group are added.
     depth : int, default=3
         Largest number of attributes that define a subgroup in the search.
     confidence : float, default=0.95

@@ -432,11 +432,17 @@ def _numbers(first: float, second: float) -> tuple[str, str, str]:
 def _ratio(tables: AuditTables, view: str, rates: pd.Series, named: set[str]) -> str:
     """Write the lowest impact ratio, and if a rule of law asks, on which side of four fifths it is.
 
-    It is the lowest rate over the highest, or with a preset, the lowest ratio in its table.
+    It is the lowest rate over the highest, or the lowest ratio of a rate and that of the reference
+    group, as in ``gaps``, or with a preset, the lowest ratio in its table.
     ``rates`` are the selection rates of a view, by group, and ``named`` are the two groups that the
     sentence has named: other groups are named here. The text is empty without a ratio.
     """
     low, high = str(rates.idxmin()), str(rates.idxmax())
+    signed = where(tables.signed, view=view)
+    if len(signed) and (reference := signed["reference"].iloc[0]) in rates.index:
+        apart = rates.drop(reference) / rates[reference]
+        other = np.fmin(apart, 1 / apart).idxmin() if rates[reference] > 0 else rates.idxmax()
+        low, high = sorted((str(other), str(reference)), key=lambda group: float(rates[group]))
     ratio = float(rates[low] / rates[high]) if rates[high] > 0 else np.nan
     has_threshold = False
     if tables.preset:

@@ -347,7 +347,7 @@ def _compared(
                 known = [gap for gap in gaps if set(gap.measures) <= set(measures)]
                 where = {"view": view.name, "model": model, "is_conditional": is_conditional}
                 where["too_few"] = ", ".join(too_few)
-                is_asked = _is_with_reference(view, names, table.groups.pairs)
+                is_asked = _is_with_reference(view, names, table.groups.pairs, options)
                 for compared in compare_gaps(known, measures, table.groups, options, is_asked):
                     yield where, compared
 
@@ -356,10 +356,14 @@ def _is_with_reference(
     view: View,
     names: Any,  # (n_cells,): the name of the group of each cell
     pairs: tuple[IntArray, IntArray],
+    options: Options,
 ) -> BoolArray:
-    """Return which pairs have the reference group; all if there is none to compare with."""
+    """Return which pairs have the reference group; all if there is none to compare with.
+
+    Rules of law but "ecoa" compare with the most selected group, whatever the reference.
+    """
     every = np.ones(pairs[0].size, bool)
-    if view.reference is None:
+    if view.reference is None or options.preset not in (None, "ecoa"):
         return every
     is_reference = names == view.names[view.reference]
     found = is_reference[pairs[0]] | is_reference[pairs[1]]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import sys
 from inspect import Parameter, Signature, signature
-from typing import Any
+from typing import Any, cast
 
 
 class ReadableSignature:
@@ -61,8 +61,7 @@ class _WithoutRanges(ast.NodeTransformer):
         """Take the type out of ``Annotated``."""
         if isinstance(node.value, ast.Name) and node.value.id == "Annotated":
             assert isinstance(node.slice, ast.Tuple)
-            inside: ast.expr = self.visit(node.slice.elts[0])
-            return inside
+            return cast(ast.expr, self.visit(node.slice.elts[0]))
         self.generic_visit(node)
         return node
 

@@ -115,7 +115,7 @@ def test_a_public_name_is_found_from_every_other_package():
 @pytest.mark.parametrize(
     ("package", "typed", "meant"),
     [
-        ("skfair", "metricz", "Did you mean 'metrics'?"),
+        ("skfair", "metrcs", "Did you mean 'metrics'?"),
         ("skfair", "FairKmeans", "Did you mean skfair.cluster.FairKMeans?"),
         ("skfair.metrics", "demographic_parity_diference", "'demographic_parity_difference'?"),
         ("skfair.classification", "FairDecisonClassifier", "Did you mean 'FairDecision"),
