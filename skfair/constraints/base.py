@@ -328,8 +328,8 @@ def make_constraints(
                 "DemographicParity(max_disparity=0.05)."
             )
         if task not in made.tasks:
-            hint = name_in_skfair(member) if isinstance(member, str) else ""
-            hint = hint or (f" {made.taken_by} takes it." if made.taken_by else "")
+            hint = f" {made.taken_by} takes it." if made.taken_by else ""
+            hint += name_in_skfair(member) if isinstance(member, str) else ""
             raise ValueError(
                 f"constraint={made!r} is not for {task}.{hint} Choose from "
                 f"{', '.join(_names_for(task))}."
