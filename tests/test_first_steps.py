@@ -97,7 +97,7 @@ test_wrong_calls_say_what_to_do = messages(
     ),
     (ValueError, "FairDecisionClassifier limits the disparity of each", fit(ERM, y=THREE)),
     (TypeError, "'sensitive_features'", lambda: DECISIONS().fit(FRAME, Y, sensitive_feature=SEX)),
-    (TypeError, "is certified by certificate=", lambda: DECISIONS(confidence=0.95)),
+    (TypeError, "In skfair, use certificate=", lambda: DECISIONS(confidence=0.95)),
     (ValueError, "takes columns of X: set sensitive=", fit(DECISIONS, groups=SEX[:9])),
     (ValueError, r"set sensitive=\['sex'\] of the", fit(ERM, WITH_SEX, groups=["sex"])),
     (TypeError, "its name to the estimator, sensitive=", fit(ERM, WITH_SEX, groups="sex")),

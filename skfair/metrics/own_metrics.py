@@ -122,8 +122,8 @@ class GroupMetric:
         name = getattr(self.metric, "__name__", repr(self.metric))
         return f"make_group_metric({name}, compare={self.compare!r})"
 
-    @method_takes_cohort
     @_predictions_by_name
+    @method_takes_cohort
     @documented_gap
     def __call__(
         self,

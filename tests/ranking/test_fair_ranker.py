@@ -283,5 +283,5 @@ test_wrong_calls_say_what_to_do = messages(
 @pytest.mark.parametrize("name", ["group", "qid"])
 def test_queries_by_the_names_of_boosters_are_sent_to_query_id(name):
     """Only sensitive_features were named, although group= and qid= are queries elsewhere."""
-    with pytest.raises(TypeError, match="query of each row as query_id="):
+    with pytest.raises(TypeError, match=r"use query_id= \(the query of each row"):
         FairRanker().fit(np.eye(6), np.arange(6), **{name: [6]})
