@@ -222,9 +222,7 @@ def _write_loans(options: argparse.Namespace) -> int:
     from skfair.utils.files import check_outputs, replacing
 
     out = options.out
-    if not out.endswith(".csv"):
-        raise ValueError(f"--out must end in .csv, got {out!r}.")
-    check_outputs([("--out", out)], [], force=options.force)
+    check_outputs([("--out", out, [".csv"])], [], force=options.force)
     loans = make_loans(5000, random_state=0)
     frame = loans.data.assign(**dict(loans.sensitive_features), target=loans.target)
     with replacing(out) as beside:

@@ -17,7 +17,7 @@ import argparse
 import csv
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -147,27 +147,18 @@ def _counted(check: Check, inconclusive: Outcome | None) -> Outcome:
     return "inconclusive" if is_open and inconclusive == "pass" else inconclusive
 
 
-def check_options(options: argparse.Namespace) -> None:
+def check_options(options: argparse.Namespace, suffixes: Sequence[str] = (*_WRITERS,)) -> None:
     """Raise unless the report can be written, and numbers make sense.
 
-    ``audit-data`` and ``choose`` call this too. They lack some options.
+    ``audit-data`` and ``choose`` call this too. They lack some options, and the page of ``choose``
+    is HTML.
     """
     record = getattr(options, "record", None)
-    files_to_write = [("--out", options.out, [*_WRITERS]), ("--record", record, [".json"])]
-    files_to_write = [own for own in files_to_write if own[1] is not None]
-    for option, name, suffixes in files_to_write:
-        out = Path(name)
-        if out.suffix.lower() not in suffixes:
-            *first, last = suffixes
-            ends = " or ".join(filter(None, [", ".join(first), last]))
-            raise ValueError(f"{option} must end in {ends}, got {name!r}.")
-        if not out.parent.is_dir():
-            raise ValueError(f"There is no folder {str(out.parent)!r} for {option}.")
-    outputs = [(option, name) for option, name, _ in files_to_write]
-    outputs += [
-        ("The key of --record", str(Path(name).with_suffix(".key")))
-        for option, name in outputs
-        if option == "--record"
+    key = None if record is None else str(Path(record).with_suffix(".key"))
+    outputs = [
+        ("--out", options.out, suffixes),
+        ("--record", record, [".json"]),
+        ("The key of --record", key, [".key"]),
     ]
     check_outputs(outputs, _files_read(options), force=options.force)
     if options.target is not None and options.target == getattr(options, "prediction", None):

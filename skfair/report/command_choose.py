@@ -103,8 +103,7 @@ class _Sample(NamedTuple):
 
 def run_choose(options: argparse.Namespace) -> int:
     """Run ``choose``: fit models under all limits, print a table of them, and write the page."""
-    check_options(options)
-    _check_suffix(options.out, ".html")
+    check_options(options, [".html"])
     for limit in options.limits:
         check_limit(limit, f"--limits {limit:g}")
     sample = _read(options)
@@ -142,7 +141,9 @@ def run_choose(options: argparse.Namespace) -> int:
 
 def run_decide(options: argparse.Namespace) -> int:
     """Run ``decide``: decide about the rows of a file by the model that a committee chose."""
-    _check_suffix(options.out, ".csv")
+    read = {"the file of the rows": options.file, "the memo": options.memo}
+    read["the file of the rows of the fit"] = options.fitted_on
+    check_outputs([("--out", options.out, [".csv"])], read.items(), force=options.force)
     name, memo = open_memo(options.memo)
     limits = chosen_limits(name, memo)
     if not isinstance(memo.get("command"), dict):
@@ -150,9 +151,6 @@ def run_decide(options: argparse.Namespace) -> int:
             f"{name} is about a page that was made in Python, so no command can fit its model "
             "again. Decide with the model itself: path.estimators[k].predict(X)."
         )
-    read = {"the file of the rows": options.file, "the memo": options.memo}
-    read["the file of the rows of the fit"] = options.fitted_on
-    check_outputs([("--out", options.out)], read.items(), force=options.force)
     fitted = argparse.Namespace(**memo["command"] | {"file": options.fitted_on})
     fitted.block_rows = options.block_rows
     sample = _read(fitted)
@@ -187,14 +185,6 @@ def run_decide(options: argparse.Namespace) -> int:
     ]
     sys.stdout.writelines(f"{visible(line)}\n" for line in lines)
     return 0
-
-
-def _check_suffix(out: str, suffix: str) -> None:
-    """Raise unless ``--out`` has this end and is in a folder that exists."""
-    if Path(out).suffix.lower() != suffix:
-        raise ValueError(f"--out must end in {suffix}, got {out!r}.")
-    if not Path(out).parent.is_dir():
-        raise ValueError(f"There is no folder {str(Path(out).parent)!r} for --out.")
 
 
 def _path(

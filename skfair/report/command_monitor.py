@@ -12,7 +12,6 @@ and can be repeated.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -26,7 +25,7 @@ from skfair.report.command_audit import EXIT_CODES, label_of, read_names, table_
 from skfair.report.databases import is_database
 from skfair.report.files import check_levels
 from skfair.utils.factorize import factorize
-from skfair.utils.files import replacing
+from skfair.utils.files import check_outputs, replacing
 from skfair.utils.text import plural, visible
 from skfair.utils.wings import functions_of_wings
 
@@ -55,7 +54,8 @@ def run_monitor(options: argparse.Namespace) -> int:
         monitor.save(beside)
         if options.record is not None:  # if this fails, the state stays as it was
             memo = [] if options.memo is None else [options.memo]
-            monitor.record(options.record, after=[*memo, *options.after])
+            after = [*memo, *options.after]
+            monitor.record(options.record, after=after, force=options.force)
     lines = [*said, *_found(monitor), f"The state is in {out}."]
     sys.stdout.writelines(f"{visible(line)}\n" for line in lines)
     outcome = monitor.status_
@@ -160,31 +160,14 @@ def batch_of(text: str | None) -> Any:
     return text
 
 
-def check_out(option: str, name: str, suffixes: tuple[str, ...], file: str) -> None:
-    """Raise unless a file can be written: its end, its folder, and that it has not the rows."""
-    if not name.endswith(suffixes):
-        raise ValueError(f"{option} must end in {' or '.join(suffixes)}, got {name!r}.")
-    if not Path(name).parent.is_dir():
-        raise ValueError(f"There is no folder {str(Path(name).parent)!r} for {option}.")
-    if all(map(os.path.exists, (name, file))) and os.path.samefile(name, file):
-        raise ValueError(f"{option} {name!r} is the file of the decisions. Name another one.")
-
-
 def _check_files(options: argparse.Namespace, state: Path, out: Path) -> None:
     """Raise unless the state and the record can be written without a loss."""
-    check_out("--state", str(state), _SUFFIXES, options.file)
-    check_out("--out", str(out), _SUFFIXES, options.file)
-    if out != state and out.exists():
-        raise ValueError(f"--out {str(out)!r} exists, and would be lost. Name another file.")
-    if options.record is None:
-        return
-    check_out("--record", options.record, (".json",), options.file)
-    record = Path(options.record)
-    if record.exists() or record.resolve() in (state.resolve(), out.resolve()):
-        raise ValueError(
-            f"--record {options.record!r} exists, or is the state. Name a new file, because later "
-            "records may come after this one."
-        )
+    read = [("the file of the decisions", options.file)]
+    check_outputs([("--state", str(state), _SUFFIXES)], read, force=True)
+    outputs: list[Any] = [("--record", options.record, [".json"])]
+    if out != state:
+        outputs.append(("--out", str(out), _SUFFIXES))
+    check_outputs(outputs, [*read, ("the state", str(state))], force=options.force)
 
 
 def _monitors() -> Callable[..., Any]:

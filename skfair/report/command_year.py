@@ -22,13 +22,12 @@ from skfair.metrics import disparity_test, sample_size
 from skfair.report.command_audit import read_names
 from skfair.report.command_monitor import (
     by_attribute,
-    check_out,
     label_in,
     names_limit,
     read_batch,
     reference_of,
 )
-from skfair.utils.files import replacing
+from skfair.utils.files import check_outputs, replacing
 from skfair.utils.text import plural, visible
 from skfair.utils.validation import check_number, check_probability
 
@@ -46,7 +45,8 @@ def run_year(options: argparse.Namespace) -> int:
     The exit code is 0 if the limit is shown, and 1 after an alarm.
     """
     state = Path(options.state)
-    check_out("--state", str(state), (".json",), options.file)
+    read = [("the file of the decisions", options.file)]
+    check_outputs([("--state", str(state), [".json"])], read, force=True)
     if options.prediction is None:
         raise ValueError("--prediction is missing. Name the column of the decisions.")
     if not Path(options.file).is_file():

@@ -416,7 +416,7 @@ _MONITOR_OPTIONS: Options = {
             "what it counts as if neither is shown; default: exit code 3",
             {"choices": ["pass", "fail"]},
         ),
-        **_same("--after"),
+        **_same("--after", "--force"),
     },
 }
 _YEAR_OPTIONS: Options = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -52,24 +52,35 @@ def replacing(path: str | os.PathLike[str], *, anew: bool = False) -> Iterator[P
 
 
 def check_outputs(
-    outputs: Iterable[tuple[str, str]], inputs: Iterable[tuple[str, str]], *, force: bool
+    outputs: Iterable[tuple[str, str | None, Sequence[str]]],
+    inputs: Iterable[tuple[str, str]],
+    *,
+    force: bool,
 ) -> None:
-    """Raise if a command would write one file twice, over a file that it reads, or over another.
+    """Raise unless a command can write its files without the loss of another one.
 
     Files that are read are never replaced. Others are, with the option ``--force``.
 
     Parameters
     ----------
-    outputs : iterable of pairs
-        The option that names a file to write, and its path.
-    inputs : iterable of pairs
+    outputs : iterable of (str, str or None, sequence of str)
+        The option that names a file to write, its path (None if there is none), and how it may end.
+    inputs : iterable of (str, str)
         What a file that is read is called in errors, and its path.
     force : bool
         Whether files that exist may be replaced.
     """
     read = {os.path.realpath(path): what for what, path in inputs}
     written: dict[str, str] = {}
-    for option, path in outputs:
+    for option, path, suffixes in outputs:
+        if path is None:
+            continue
+        if not path.lower().endswith(tuple(suffixes)):
+            *first, last = suffixes
+            ends = " or ".join(filter(None, [", ".join(first), last]))
+            raise ValueError(f"{option} must end in {ends}, got {path!r}.")
+        if not Path(path).parent.is_dir():
+            raise ValueError(f"There is no folder {str(Path(path).parent)!r} for {option}.")
         place = os.path.realpath(path)
         if place in written:
             raise ValueError(f"{written[place]} and {option} are both {path!r}. Name two files.")

@@ -205,9 +205,18 @@ def test_records_of_months_are_a_chain(files, state, tmp_path, capsys):
     assert main([*map(str, swapped)]) == 1
     before = records[1].read_bytes()
     capsys.readouterr()
-    refused(capsys, monitored(files[2], later, "--record", records[1]), "--record .* exists")
-    refused(capsys, monitored(files[2], later, "--out", tmp_path / "state0.json"), "would be lost")
+    refused(
+        capsys,
+        monitored(files[2], later, "--record", records[1]),
+        "--record would replace the file",
+    )
+    other = tmp_path / "state0.json"
+    refused(capsys, monitored(files[2], later, "--out", other), "--out would replace the file")
+    refused(capsys, monitored(files[2], later, "--record", later), "is the state. Name another")
+    refused(capsys, monitored(files[2], files[0]), "--state must end in .json")
     assert records[1].read_bytes() == before
+    monitored(files[2], later, "--record", records[1], "--force")
+    assert records[1].read_bytes() != before
 
 
 def memo_of(folder, limits, metric="demographic_parity_difference"):
