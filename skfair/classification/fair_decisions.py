@@ -9,7 +9,6 @@ the class with the largest expected utility minus offset.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -28,6 +27,7 @@ from skfair._typing import (
     ColumnsLike,
     Estimator,
     FloatArray,
+    IntArray,
     MatrixLike,
     Seed,
 )
@@ -481,25 +481,23 @@ class FairDecisionClassifier(
 
         The classes are in the order of ``_ordered_classes``.
         """
-        if not hasattr(self, "_decider"):  # check_is_fitted itself takes longer than a threshold
-            check_is_fitted(self)
-        (values,) = self._margins_by([self._decider], X, sensitive_features, control_features)
-        return values
+        known = self._read_new(X, sensitive_features, control_features)
+        return self._decider.margins(*known)
 
-    def _margins_by(
+    def _read_new(
         self,
-        deciders: Sequence[Decider],
         X: MatrixLike,
         sensitive_features: ColumnsLike | None,
         control_features: ColumnsLike | None,
-    ) -> list[FloatArray]:
-        """Return the margins of each of some deciders, which differ in their offsets only."""
-        decider = self._decider
+    ) -> tuple[Any, FloatArray, IntArray | None, IntArray | None]:
+        """Return what a decider reads of new rows: rows, probabilities, groups and strata."""
+        if not hasattr(self, "_decider"):  # check_is_fitted itself takes longer than a threshold
+            check_is_fitted(self)
         groups = groups_of_new_rows(self, X, sensitive_features)
-        strata = strata_of_new_rows(decider, X, control_features, self._sensitive.control_features)
+        columns = self._sensitive.control_features
+        strata = strata_of_new_rows(self._decider, X, control_features, columns)
         rows = read_features(self, as_rows(X), skip_check_array=True)
-        chances = mean_chances(self.estimators_, rows, self._ordered_classes)
-        return [each.margins(rows, chances, groups, strata) for each in deciders]
+        return rows, mean_chances(self.estimators_, rows, self._ordered_classes), groups, strata
 
     @by_block(n_columns=lambda model: None if model.classes_.size == 2 else model.classes_.size)
     def decision_function(
@@ -572,9 +570,9 @@ class FairDecisionClassifier(
                 "and group_aware='mixed', around models that are fitted on three folds or more. To "
                 "count them here, fit again with another random_state, and compare the decisions."
             )
-        both = [self._decider, self._decider.dealt_anew()]
-        own, other = map(decided, self._margins_by(both, X, sensitive_features, control_features))
-        return np.asarray(own != other)
+        known = self._read_new(X, sensitive_features, control_features)
+        own, other = self._decider.margins(*known), self._decider.dealt_anew().margins(*known)
+        return np.asarray(decided(own) != decided(other))
 
     def explain_decision(
         self,
@@ -606,21 +604,13 @@ class FairDecisionClassifier(
               use it.
             - ``sentence``: The decision in words.
         """
-        if not hasattr(self, "_decider"):
-            check_is_fitted(self)
+        known = self._read_new(X, sensitive_features, control_features)
         if self.classes_.size > 2:
             raise ValueError(
                 f"explain_decision has no thresholds for {self.classes_.size} classes. Compare "
                 "decision_function(X), the probabilities minus offsets, with predict_proba(X)."
             )
-        groups = groups_of_new_rows(self, X, sensitive_features)
-        columns = self._sensitive.control_features
-        strata = strata_of_new_rows(self._decider, X, control_features, columns)
-        rows = read_features(self, as_rows(X), skip_check_array=True)
-        classes = self._ordered_classes
-        chances = mean_chances(self.estimators_, rows, classes)
-        names = self.groups_
-        table = explained(self._decider, rows, chances, groups, strata, classes, names)
+        table = explained(self._decider, *known, self._ordered_classes, self.groups_)
         return table.set_index(X.index) if hasattr(X, "index") else table
 
     @by_block(n_columns=lambda model: model.classes_.size)

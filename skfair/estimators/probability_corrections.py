@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import bisect, minimize
+from scipy.optimize import minimize
 from scipy.special import softmax
 
 from skfair._typing import FloatArray, IntArray
@@ -56,29 +56,12 @@ class ProbabilityCorrections:
             corrected[rows] = softmax(_logs(chances[rows]) @ slope + offset, axis=1)
         return corrected
 
-    def uncorrected(self, threshold: float, group: int) -> float:
-        """Return the threshold on uncorrected probabilities that makes the same decisions.
-
-        Both thresholds are on the probability of the second of two classes. A threshold that no
-        probability reaches is infinite.
-        """
-        which = np.flatnonzero(self.groups == (group if self.is_by_group else 0))
-        if not which.size or not 0 < threshold < 1:
-            return threshold
-        rising = self.slopes[which[0], :, 1] - self.slopes[which[0], :, 0]
-        if not (rising[0] <= 0 <= rising[1] and rising.any()):
-            raise ValueError(
-                "Probabilities of a group are corrected by a formula that does not rise with them, "
-                "so decisions are no thresholds on them. Use predict."
-            )
-
-        def excess(probability: float) -> float:
-            chances = np.array([[1 - probability, probability]])
-            return float(self(chances, np.array([group]))[0, 1] - threshold)
-
-        if excess(0.0) >= 0:
-            return -np.inf
-        return np.inf if excess(1.0) <= 0 else float(bisect(excess, 0.0, 1.0, xtol=1e-15))
+    @property
+    def is_rising(self) -> bool:
+        """Whether, of two classes, each correction rises with the probability of the second."""
+        rising = self.slopes[:, :, 1] - self.slopes[:, :, 0]
+        is_own = (rising[:, 0] <= 0) & (rising[:, 1] >= 0) & rising.any(axis=1)
+        return bool(is_own.all())
 
 
 def fit_corrections(

@@ -20,7 +20,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import _num_samples
 
-from skfair._typing import ColumnsLike, FloatArray, IntArray, MatrixLike
+from skfair._typing import BoolArray, ColumnsLike, FloatArray, IntArray, MatrixLike
 from skfair.enforcement.decisions.mixtures import Mixture
 from skfair.enforcement.decisions.shares import estimated_shares, margins, with_ties_broken
 from skfair.estimators.decisions.bind import LabelledRows
@@ -29,6 +29,9 @@ from skfair.estimators.probability_corrections import ProbabilityCorrections
 from skfair.groups.attributes import CONTROL, check_alignment
 from skfair.groups.levels import GroupLevels
 from skfair.groups.named_columns import take_columns
+
+# So many times the interval from 0 to 1 can be halved before it is narrower than a float.
+_HALVINGS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +132,7 @@ class Decider:
         """Return the threshold of each group on the probability of the second of two classes.
 
         ``names`` are the names of the groups, None if decisions do not use them. With several
-        attributes there is a threshold for each intersection. The margin m(p) between both
-        decisions is linear in the probability p, so with m(0) = low and m(1) = high the threshold
-        is p = -low / (high - low). It is -inf if rows are selected at any p, and inf if they are
-        selected at none.
+        attributes there is a threshold for each intersection, see :meth:`row_thresholds`.
         """
         import pandas as pd
 
@@ -142,35 +142,78 @@ class Decider:
                 "(group_estimators_). If the models are logistic regressions, to_formula() returns "
                 "their coefficients; skfair.export.to_onnx converts others."
             )
-        if self.mixture is not None:
-            raise ValueError(
-                "A group has several thresholds here, and a number made of the columns of a row "
-                "says which one it gets. Fit with group_aware=True for one threshold in each group."
-            )
         own = map(range, self.groups.offsets[:-1], self.groups.offsets[1:])
         cells = np.array(list(product(*own)))  # (n_cells, n_attributes): the intersections
         if names is None:  # the offsets of all groups are equal
             cells, names = cells[:1], np.array(["everybody"], dtype=object)
         else:
             names = np.array([", ".join(map(str, names[cell])) for cell in cells], dtype=object)
-        # Utility minus offset of both decisions at p = 0 and p = 1: the class is certain there.
-        at_end = self.utility[None, None] - self.offsets[cells].sum(axis=1)
-        gain = at_end[..., 1] - at_end[..., 0]  # (n_groups, n_strata, true class)
-        low, high = gain[..., 0].ravel(), gain[..., 1].ravel()
-        slope = high - low
-        threshold = np.where(slope != 0, -low / np.where(slope != 0, slope, 1.0), np.inf)
-        threshold = np.where((slope == 0) & (low > 0), -np.inf, threshold)
-        if self.corrections is not None:
-            groups = np.repeat(np.arange(len(names)), self.offsets.shape[1]).tolist()
-            pairs = zip(threshold.tolist(), groups, strict=True)
-            threshold = np.array([self.corrections.uncorrected(t, g) for t, g in pairs])
+        n_strata = self.offsets.shape[1]
+        groups = np.repeat(cells.T, n_strata, axis=1)
+        strata = None if self.strata is None else np.tile(np.arange(n_strata), len(names))
+        threshold, is_above = self.row_thresholds(None, groups.shape[1], groups, strata)
         index: Any = pd.Index(names, name="group")
         if self.strata is not None:
             index = pd.MultiIndex.from_product(
                 [names, self.strata.names], names=["group", "stratum"]
             )
-        side = np.where(slope >= 0, "above", "below")
+        side = np.where(is_above, "above", "below")
         return pd.DataFrame({"threshold": threshold, "selected": side}, index=index)
+
+    def row_thresholds(
+        self, rows: Any, n: int, groups: IntArray | None, strata: IntArray | None
+    ) -> tuple[FloatArray, BoolArray]:
+        """Return the threshold of each of n rows, and whether they are selected above it.
+
+        It is the probability of the second of two classes at which both decisions have the same
+        margin, while the groups of the row, known or estimated, stay as they are. It is infinite if
+        the decision is the same at any probability. Only models of groups read ``rows``.
+        """
+        if self.mixture is not None:
+            raise ValueError(
+                "A group has several thresholds here, and a number made of the columns of a row "
+                "says which one it gets. Fit with group_aware=True for one threshold in each group."
+            )
+        if self.corrections is not None and not self.corrections.is_rising:
+            raise ValueError(
+                "Probabilities of a group are corrected by a formula that does not rise with them, "
+                "so decisions are no thresholds on them. Use predict."
+            )
+        plain = replace(self, corrections=None, tie_weight=0.0)
+        # The offsets of a row that is certainly of the first class, and of one of the second
+        paid = [
+            self.utility[k] - plain.margins(rows, np.tile(np.eye(2)[k], (n, 1)), groups, strata)
+            for k in range(2)
+        ]
+        own_groups = None if groups is None else groups[0]
+
+        def gain(p: FloatArray) -> FloatArray:
+            """Return the margin of the second decision over the first at some probabilities."""
+            chances = np.column_stack([1 - p, p])
+            if self.corrections is not None:
+                chances = self.corrections(chances, own_groups)
+            values = with_ties_broken(chances @ self.utility, self.tie_weight)
+            values = values - chances[:, :1] * paid[0] - chances[:, 1:] * paid[1]
+            return np.asarray(values[:, 1] - values[:, 0])
+
+        return _crossings(gain, n)
+
+
+def _crossings(gain: Callable[[FloatArray], FloatArray], n: int) -> tuple[FloatArray, BoolArray]:
+    """Return where each of n functions on [0, 1] changes its sign, and whether it is higher at 1.
+
+    If a function is positive at both ends, or at none, the place is infinite, beyond the other end.
+    """
+    low, high = np.zeros(n), np.ones(n)
+    first, last = gain(low), gain(high)
+    is_rising = last >= first
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        is_beyond = (gain(middle) > 0) == is_rising
+        low, high = np.where(is_beyond, low, middle), np.where(is_beyond, middle, high)
+    is_constant = (first > 0) == (last > 0)
+    beyond = np.where((first > 0) == is_rising, -np.inf, np.inf)
+    return np.where(is_constant, beyond, (low + high) / 2), is_rising
 
 
 def decider_attributes(
