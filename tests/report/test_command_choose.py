@@ -13,6 +13,7 @@ import pytest
 
 from skfair.__main__ import main
 from skfair.groups.decision_memo import checksum
+from skfair.model_selection import fairness_path
 from tests.seeds import generator
 
 N = 600
@@ -402,6 +403,30 @@ def test_the_chosen_limit_is_put_into_force_and_its_gate_passes(decide, tmp_path
     assert (decided["decision"][high] == "granted").mean() > 0.5
     check = re.search(r"Check the limit: python -m skfair (.*)", capsys.readouterr().out)[1]
     assert main(shlex.split(check)) == 0
+
+
+def test_one_model_decides_where_it_is_asked_for(decide, monkeypatch):
+    """The models of the page and the one of ``decide``, which fits it again, are single ones."""
+    paths = []
+
+    def path_of(*args, **options):
+        paths.append(fairness_path(*args, **options))
+        return paths[-1]
+
+    monkeypatch.setattr("skfair.report.command_choose.fairness_path", path_of)
+    rows, new = (lenders(seed, n=400, apart=0.1) for seed in (1, 2))
+    for options, is_single in ([], False), (["--one-model"], True):
+        paths.clear()
+        decided = decide(1, new, *AWARE, *options, rows=rows, limits="0.25")
+        assert len(paths) > 1
+        models = [model for path in paths for model in path.estimators]
+        assert {hasattr(model, "estimator_") for model in models} == {is_single}
+        predicted = (
+            paths[-1]
+            .estimators[-1]
+            .predict(new[["score"]], sensitive_features=new["sex"].rename("sex"))
+        )
+        assert np.array_equal(decided["decision"] == "granted", predicted == 1)
 
 
 @pytest.mark.parametrize("options", [["--group-aware"], ["--columns", "job"]])
