@@ -202,7 +202,7 @@ def commands() -> dict[str, Command]:
 
 def _verify(options: argparse.Namespace) -> int:
     """Run the command ``verify``."""
-    from skfair.groups.record import run_verify
+    from skfair.records.record import run_verify
 
     return run_verify(options)
 

@@ -27,14 +27,14 @@ from skfair.groups.cohort import cohort_of, kinds_of
 from skfair.groups.cohort_calls import columns_for, takes_cohort
 from skfair.groups.cohort_rows import cut_at, median_of, refuse_kinds
 from skfair.groups.compared_groups import Reference
-from skfair.groups.decision_memo import Memo
 from skfair.groups.labels import TaskName
 from skfair.groups.limits import changes_line
 from skfair.groups.named_columns import columns_of_blind
-from skfair.groups.record import Paths, several
 from skfair.groups.table import GroupTable
 from skfair.groups.telling_columns import index_columns, warn_of_group_columns, warn_of_people
 from skfair.metrics.own_metrics import GroupMetric
+from skfair.records.decision_memo import Memo
+from skfair.records.record import Paths, several
 from skfair.report.checks import is_memo
 from skfair.report.engine_numbers import read_numbers
 from skfair.report.impact import impact_table, rule_text

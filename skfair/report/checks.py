@@ -25,9 +25,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from skfair.groups.decision_memo import Memo, chosen_limits, compared_groups, open_memo
 from skfair.groups.outcomes import ONE_DECISION
 from skfair.metrics.labels import LABEL_METRICS
+from skfair.records.decision_memo import Memo, chosen_limits, compared_groups, open_memo
 from skfair.utils.text import visible
 from skfair.utils.validation import check_limit
 

@@ -28,8 +28,8 @@ import pandas as pd
 from skfair._typing import ColumnsLike, FloatArray, MatrixLike
 from skfair._version import __version__
 from skfair.groups.attributes import check_aligned, read_columns
-from skfair.groups.decision_memo import KIND, VERSION, checksum
 from skfair.groups.outcomes import one_decision
+from skfair.records.decision_memo import KIND, VERSION, checksum
 from skfair.report.checks import is_settled, left_out_of
 from skfair.report.options import Options, read_options
 from skfair.report.pages import render_template, rows_of

@@ -34,11 +34,11 @@ from sklearn.utils import _safe_indexing
 from skfair.classification import FairDecisionClassifier
 from skfair.estimators.kept_models import keeping_models
 from skfair.exceptions import SelectionRateWarning
-from skfair.groups.decision_memo import chosen_limits, open_memo
 from skfair.groups.labels import check_positive
 from skfair.groups.outcomes import explaining_missing
 from skfair.groups.sensitive import Sensitive
 from skfair.model_selection import FairnessPath, fairness_path
+from skfair.records.decision_memo import chosen_limits, open_memo
 from skfair.report.choice import Choice
 from skfair.report.command_audit import check_options, label_of, read_data, table_of
 from skfair.report.files import TableFile, decimal_of

@@ -1,6 +1,6 @@
 """The part of ``python -m skfair verify`` that computes the record of an audit again.
 
-``run_verify`` in :mod:`skfair.groups.record` reads the record, calls :func:`verify_audit`, and
+``run_verify`` in :mod:`skfair.records.record` reads the record, calls :func:`verify_audit`, and
 compares what it returns with the record.
 """
 
@@ -14,7 +14,7 @@ from secrets import token_hex
 from typing import Any
 
 from skfair.groups.cohort import Cohort
-from skfair.groups.record import NOTE, Finding, unused
+from skfair.records.record import NOTE, Finding, unused
 from skfair.report.audit import Audit, audit
 from skfair.report.command_audit import audit_file, options_of_record
 from skfair.report.databases import open_table

@@ -16,9 +16,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from skfair.groups.decision_memo import read_memo
-from skfair.groups.record import canonical, digest_of
 from skfair.metrics import disparity_test, sample_size
+from skfair.records.decision_memo import read_memo
+from skfair.records.record import canonical, digest_of
 from skfair.report.command_audit import read_names
 from skfair.report.command_monitor import (
     by_attribute,

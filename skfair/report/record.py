@@ -30,8 +30,8 @@ import pandas as pd
 
 from skfair.groups.attributes import ROLES, read_columns
 from skfair.groups.cohort import Cohort, kinds_of
-from skfair.groups.decision_memo import Memo
-from skfair.groups.record import Paths, check_new, differences, plain, write_record
+from skfair.records.decision_memo import Memo
+from skfair.records.record import Paths, check_new, differences, plain, write_record
 from skfair.report.checks import read_condition, read_conditions
 from skfair.report.files import TableFile
 from skfair.report.options import unknown_levels

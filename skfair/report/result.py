@@ -21,9 +21,9 @@ import numpy as np
 import pandas as pd
 
 from skfair._version import __version__
-from skfair.groups.decision_memo import Memo
 from skfair.groups.outcomes import one_decision
 from skfair.groups.table import GroupTable
+from skfair.records.decision_memo import Memo
 from skfair.report.checks import Check, Condition, check_conditions, read_conditions
 from skfair.report.options import Options
 from skfair.utils.files import replacing

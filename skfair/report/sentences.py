@@ -29,8 +29,8 @@ import numpy as np
 import pandas as pd
 
 from skfair.groups.declared_rates import RATES
-from skfair.groups.record import digest_of
 from skfair.metrics.labels import LABEL_METRICS
+from skfair.records.record import digest_of
 from skfair.report.gaps import Gap
 from skfair.report.options import Options
 from skfair.report.result import AuditTables, one_decision_of, where

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
     from types import ModuleType
 
-    from skfair.groups.record import Verifier
+    from skfair.records.record import Verifier
     from skfair.utils.command_line import Command, Options
 
 # By package: the names that it gets, and the module of each, below this folder. The empty string

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from skfair.__main__ import main
-from skfair.groups.decision_memo import checksum
 from skfair.metrics import disparity_test, sample_size
+from skfair.records.decision_memo import checksum
 from tests.seeds import generator
 
 MonitorKind = pytest.importorskip("skfair.monitoring").DisparityMonitor

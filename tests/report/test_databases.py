@@ -12,7 +12,7 @@ import pytest
 
 from skfair import Cohort
 from skfair.__main__ import main
-from skfair.groups.record import canonical
+from skfair.records.record import canonical
 from skfair.report import audit
 from tests.seeds import generator
 

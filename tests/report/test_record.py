@@ -20,8 +20,8 @@ import pandas as pd
 import pytest
 
 from skfair.__main__ import main
-from skfair.groups.decision_memo import checksum as checksum_of_memo
-from skfair.groups.record import TOLERANCE, canonical, differences
+from skfair.records.decision_memo import checksum as checksum_of_memo
+from skfair.records.record import TOLERANCE, canonical, differences
 from skfair.report import Audit, audit
 from tests.seeds import generator
 
@@ -560,7 +560,7 @@ def test_only_texts_of_an_earlier_form_may_differ(place, version, novelty, capsy
     """The version of skfair is not asked, because a forger could write any."""
     seal(_by_another(read(place), skfair="0.0.1"), place)
     plain = Audit.to_dict
-    monkeypatch.setattr("skfair.groups.record.VERSION", version)
+    monkeypatch.setattr("skfair.records.record.VERSION", version)
     monkeypatch.setattr(Audit, "to_dict", lambda self: plain(self) | {"novelty": novelty})
     told = "skfair.report.record.verdicts_of"
     monkeypatch.setattr(told, lambda tables: ["It is worded otherwise."])

@@ -20,9 +20,9 @@ import pandas as pd
 import pytest
 
 from skfair.__main__ import main
-from skfair.groups.decision_memo import checksum
-from skfair.groups.record import canonical
 from skfair.monitoring import DisparityMonitor
+from skfair.records.decision_memo import checksum
+from skfair.records.record import canonical
 from skfair.report import audit
 from tests.seeds import generator
 
