@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import pandas as pd
 from sklearn.base import is_regressor
@@ -43,7 +43,7 @@ from skfair.report.own_measures import own_of, warn_of_unknown, with_own
 from skfair.report.pages import render
 from skfair.report.people import UnitsRule, check_units_rule, one_row_each
 from skfair.report.reading import RawRows, check_raw_rows, find_task, survey_rows
-from skfair.report.record import Source, asked_checks, in_engine, in_memory, write_audit
+from skfair.report.record import asked_checks, in_engine, in_memory, write_audit
 from skfair.report.result import COUNTED, AuditTables, empty_table, head_of
 from skfair.report.sentences import decision_of, lead_of, read_about, reading_of, verdicts_of
 from skfair.report.small_groups import Shown
@@ -315,17 +315,7 @@ class Audit(AuditTables):
         before = [*memos, *several(after)]
         write_audit(self, Path(path), checks, before, force)
 
-    def _made_of(self, source: Source) -> Self:
-        """Let the audit know its rows, and return it."""
-        vars(self)["_source"] = source
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled or copied, without the rows."""
-        return {name: own for name, own in vars(self).items() if name != "_source"}
-
     _rendered = render
-    _source: ClassVar[Source | None] = None  # set by _made_of
 
     def __repr__(self) -> str:
         verdicts = verdicts_of(self)

@@ -48,9 +48,9 @@ from skfair.report.files import TableFile, check_levels, read_bins
 from skfair.report.options import read_options
 from skfair.report.people import check_units_rule, one_row_each
 from skfair.report.reading import RawRows, Survey, check_judged, find_task, survey_rows
-from skfair.report.record import Source, counted_columns, digests_of, named_columns
+from skfair.report.record import counted_columns, digests_of, named_columns
 from skfair.report.recorded_columns import Digests
-from skfair.report.result import COUNTED
+from skfair.report.result import COUNTED, AuditTables, Source
 from skfair.report.scores import range_of_scores
 from skfair.report.sentences import read_about
 from skfair.report.table import sums_of_block, warn_table
@@ -86,13 +86,13 @@ def in_file(
     again.
     """
 
-    def asked(found: Audit) -> dict[str, Any]:
+    def asked(found: AuditTables) -> dict[str, Any]:
         own = {name: value for name, value in vars(options).items() if name not in _APART}
         own |= {"title": found.title}
         narrow = {} if _is_database(options) else table.narrow_columns()
         return {"by": "command", "options": own, "metrics": metrics, "precision": narrow}
 
-    def of_rows(found: Audit, key: str) -> dict[str, str]:
+    def of_rows(found: AuditTables, key: str) -> dict[str, str]:
         if digests is not None:
             return digests.of(key)
         return digests_of(counted_columns(_counted_table(options, table)[0]), found, key)

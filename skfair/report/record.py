@@ -24,7 +24,7 @@ from inspect import signature
 from numbers import Integral
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -38,14 +38,12 @@ from skfair.report.options import unknown_levels
 from skfair.report.own_measures import own_of
 from skfair.report.reading import RawRows
 from skfair.report.recorded_columns import Digests, kind_of_column, restored
+from skfair.report.result import AuditTables, Source
 from skfair.report.sentences import FILES, verdicts_of
 from skfair.report.words import law_of
 from skfair.utils.files import replacing
 from skfair.utils.validation import one_dimensional
 from skfair.utils.warn import unwanted
-
-if TYPE_CHECKING:
-    from skfair.report.audit import Audit
 
 KIND = "skfair record of an audit"
 # An audit with more simulations has no record, because the record could keep a verifier busy for
@@ -62,17 +60,7 @@ OF_ROWS = ("database", "table", "query")
 _COUNTS = "n of rows"
 
 
-class Source(NamedTuple):
-    """The rows of an audit, and what was asked."""
-
-    asked: Callable[[Audit], dict[str, Any]]  # returns all that is needed to make it again
-    digests: Callable[[Audit, str], dict[str, str]]  # returns the digests of the rows by a key
-    again: Callable[[], Audit]  # makes the audit again
-    # Whether digests are of the very rows that were counted. If not, rows may have changed since.
-    is_read_once: bool = False
-
-
-def in_memory(audit: Callable[..., Audit], arguments: dict[str, Any]) -> Source:
+def in_memory(audit: Callable[..., AuditTables], arguments: dict[str, Any]) -> Source:
     """Return the source of an audit that was made by the function ``audit``."""
     return Source(
         partial(_asked, arguments),
@@ -81,7 +69,9 @@ def in_memory(audit: Callable[..., Audit], arguments: dict[str, Any]) -> Source:
     )
 
 
-def in_engine(audit: Callable[..., Audit], people: Cohort, arguments: dict[str, Any]) -> Source:
+def in_engine(
+    audit: Callable[..., AuditTables], people: Cohort, arguments: dict[str, Any]
+) -> Source:
     """Return the source of an audit of a table that was counted in an engine."""
     names = signature(audit).parameters
     apart = {*_ROWS, "pos_label"}  # they are facts of the cohort
@@ -90,16 +80,16 @@ def in_engine(audit: Callable[..., Audit], people: Cohort, arguments: dict[str, 
     assert kinds is not None
     table = kinds.table
 
-    def asked(found: Audit) -> dict[str, Any]:
+    def asked(found: AuditTables) -> dict[str, Any]:
         columns = {name: list(own) for name, own in table.columns.items()}
         beside = {name: own for name in table.beside if (own := getattr(table, name)) is not None}
         how = {**columns, **beside, "pos_label": people.pos_label}
         return {"by": "table", "options": _options(options), "columns": how, "query": table.query}
 
-    def again() -> Audit:
+    def again() -> AuditTables:
         return audit(people._read_again(), **options)
 
-    def digests(found: Audit, key: str) -> dict[str, str]:
+    def digests(found: AuditTables, key: str) -> dict[str, str]:
         return digests_of(counted_columns(people._read_again()), found, key)
 
     return Source(asked, digests, again)
@@ -119,7 +109,7 @@ def counted_columns(people: Cohort) -> dict[str, Any]:
     return {**columns, _COUNTS: kinds.counts}
 
 
-def _asked(arguments: dict[str, Any], found: Audit) -> dict[str, Any]:
+def _asked(arguments: dict[str, Any], found: AuditTables) -> dict[str, Any]:
     """Return the options, and how each column is read from a file."""
     options = _options(arguments)
     columns: dict[str, dict[str, Any]] = {}  # how to read columns, by their unique names in a file
@@ -187,7 +177,7 @@ def arguments_of(
 
 
 def write_audit(
-    found: Audit, path: Path, checks: list[dict[str, Any]], after: Paths, force: bool
+    found: AuditTables, path: Path, checks: list[dict[str, Any]], after: Paths, force: bool
 ) -> None:
     """Write the record of an audit, and the key of its digests beside it."""
     source = found._source
@@ -216,7 +206,7 @@ def hash_of_key(key: str) -> str:
     return sha256(bytes.fromhex(key)).hexdigest()
 
 
-def parts_of(found: Audit, checks: list[dict[str, Any]], key: str) -> dict[str, Any]:
+def parts_of(found: AuditTables, checks: list[dict[str, Any]], key: str) -> dict[str, Any]:
     """Return the parts of the record of an audit."""
     source = found._source
     assert source is not None
@@ -254,7 +244,7 @@ def asked_checks(conditions: Iterable[Memo], allow_undefined: bool) -> list[dict
     return checks
 
 
-def _outcome(found: Audit, asked: dict[str, Any]) -> dict[str, Any]:
+def _outcome(found: AuditTables, asked: dict[str, Any]) -> dict[str, Any]:
     """Check the conditions of a record, and return the numbers and the sentence."""
     texts, inside, groups, allowed = (asked[name] for name in ASKED)
     memo = {"of_intersections": inside, "groups": tuple(map(tuple, groups))}
@@ -282,7 +272,7 @@ def _columns(
         yield argument, name, one_dimensional(getattr(raw, argument), argument)
 
 
-def digests_of(rows: Mapping[str, Any], found: Audit, key: str) -> dict[str, str]:
+def digests_of(rows: Mapping[str, Any], found: AuditTables, key: str) -> dict[str, str]:
     """Return the digests of columns by argument of ``audit``."""
     digests, columns = Digests(), named_columns(rows, found.attributes, found.control_features)
     texts = {name for name, own in columns.items() if kind_of_column(own)["kind"] == "text"}

@@ -3,19 +3,20 @@
 Three classes build on each other: :class:`Page` has the methods of results that are shown as a page
 (also of alternatives), :class:`PlainTables` has the fields and methods of all audits, and
 :class:`AuditTables` has those of audits of predictions, which :class:`skfair.report.Audit`
-documents. ``DataAudit`` derives from the second. The functions are small tools for tables, which
-the whole folder uses, and :func:`head_of`, which fills the fields that all audits have.
+documents. ``DataAudit`` derives from the second. A :class:`Source` is what the third knows of its
+rows, for a record. The functions are small tools for tables, which the whole folder uses, and
+:func:`head_of`, which fills the fields that all audits have.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import date
 from importlib.resources import files
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -192,6 +193,17 @@ class PlainTables(Page):
         return schema
 
 
+class Source(NamedTuple):
+    """The rows of an audit, and what was asked."""
+
+    asked: Callable[[AuditTables], dict[str, Any]]  # returns all that is needed to make it again
+    # Returns the digests of the rows by a key
+    digests: Callable[[AuditTables, str], dict[str, str]]
+    again: Callable[[], AuditTables]  # makes the audit again
+    # Whether digests are of the very rows that were counted. If not, rows may have changed since.
+    is_read_once: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class AuditTables(PlainTables):
     """All numbers of an audit; documented by :class:`skfair.report.Audit`."""
@@ -213,6 +225,7 @@ class AuditTables(PlainTables):
     signed: pd.DataFrame = field(default_factory=pd.DataFrame)
     within: pd.DataFrame = field(default_factory=pd.DataFrame)
     strata: pd.DataFrame = field(default_factory=pd.DataFrame)
+    _source: ClassVar[Source | None] = None  # set by _made_of
 
     @property
     def headline(self) -> str:
@@ -309,6 +322,15 @@ class AuditTables(PlainTables):
             one_decision_of(self),
             scope,
         )
+
+    def _made_of(self, source: Source) -> Self:
+        """Let the audit know its rows, and return it."""
+        vars(self)["_source"] = source
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled or copied, without the rows."""
+        return {name: own for name, own in vars(self).items() if name != "_source"}
 
     def _gaps_of(
         self, metric: str, view: str | None, attributes: Sequence[str] = (), within: str = ""
