@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say(options.command, text)
         return code
     # Python itself would exit with code 1. Here that code says that a check of ``audit`` failed
-    # (EXIT_CODES in skfair/report/command_audit.py), or that ``verify`` found a difference.
+    # (EXIT_CODES in skfair/report/commands/audit.py), or that ``verify`` found a difference.
     except Exception as error:
         is_ours = isinstance(error, (ValueError, TypeError, OSError, ImportError))
         text = str(error) if is_ours else f"{type(error).__name__}: {error}"

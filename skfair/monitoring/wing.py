@@ -2,7 +2,7 @@
 
 The empty text says that the name is this package, not something in one of its modules.
 :func:`verifiers` is for ``python -m skfair verify``, and :func:`monitors` for the command
-``monitor``, which reads files as audits do (``skfair/report/command_monitor.py``).
+``monitor``, which reads files as audits do (``skfair/report/commands/monitor.py``).
 """
 
 from __future__ import annotations
