@@ -28,7 +28,6 @@ from skfair.estimators.classes import (
     PositiveClass,
     accuracy_in_blocks,
     check_known,
-    classification_task,
     has_probabilities,
     positive_class,
     read_classes,
@@ -36,6 +35,7 @@ from skfair.estimators.classes import (
 from skfair.estimators.erm import report, solve
 from skfair.estimators.erm.bind import active_constraints, bind, finite_rows, row_checks
 from skfair.estimators.erm.settings import ConstraintChoice, LossChoice, SolverChoice
+from skfair.estimators.erm.task import classification_task
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice

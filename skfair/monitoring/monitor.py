@@ -19,9 +19,7 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.groups.cohort import cohort_of, with_columns
 from skfair.groups.cohort_calls import method_takes_cohort
 from skfair.groups.compared_groups import Reference
-from skfair.groups.decision_memo import Memo
 from skfair.groups.limits import Limit
-from skfair.groups.record import Paths, write_record
 from skfair.groups.table import GroupTable
 from skfair.metrics.own_metrics import GroupMetric
 from skfair.monitoring import state as stored
@@ -39,6 +37,8 @@ from skfair.monitoring.batches import (
 )
 from skfair.monitoring.comparison import COLUMNS, MOST_ROWS, Alarm, Comparison
 from skfair.monitoring.late_labels import LatePredictions
+from skfair.records.decision_memo import Memo
+from skfair.records.record import Paths, write_record
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.keywords import groups_by_name
 from skfair.utils.text import listed

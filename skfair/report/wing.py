@@ -7,7 +7,7 @@ for these names:
 - :func:`commands`: the commands of ``python -m skfair`` (called by ``skfair/__main__.py``). Most of
   the file is the options of the commands,
 - :func:`verifiers`: what computes the records of audits again, for ``verify``,
-- :func:`choices`: the module that makes the page of ``FairnessPath.to_html``.
+- :func:`choices`: the package that makes the page of ``FairnessPath.to_html``.
 
 So the file imports only the standard library, until a function is called.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
     from types import ModuleType
 
-    from skfair.groups.record import Verifier
+    from skfair.records.record import Verifier
     from skfair.utils.command_line import Command, Options
 
 # By package: the names that it gets, and the module of each, below this folder. The empty string
@@ -95,7 +95,7 @@ _SIZE_EXAMPLES = """\
       --refits 3
 """
 _TASKS = ["auto", "binary", "classes", "numbers"]  # choices of --task
-# The ends of names of modules, if they are not those of the commands.
+# Names of modules in skfair/report/commands, if they are not those of the commands.
 _MODULES = {"audit-data": "audit", "decide": "choose", "sample-size": "year"}
 # Choices of --drop-missing: the options of columns, whose rows without a value are dropped
 _ROLES = ["target", "prediction", "score", "before", "weight", "units", "sensitive", "control"]
@@ -497,7 +497,7 @@ def commands() -> dict[str, Command]:
     def run(options: argparse.Namespace) -> int:
         """Import the module of a command, and call its function, such as run_audit_data."""
         file = _MODULES.get(options.command, options.command)
-        module = import_module(f"skfair.report.command_{file}")
+        module = import_module(f"skfair.report.commands.{file}")
         code: int = getattr(module, f"run_{options.command.replace('-', '_')}")(options)
         return code
 
@@ -527,15 +527,15 @@ def verifiers() -> dict[str, Verifier]:
     """Return what computes the records of audits again, by their kind."""
 
     def verify(*arguments: Any) -> Any:
-        return import_module("skfair.report.command_verify").verify_audit(*arguments)
+        return import_module("skfair.report.commands.verify").verify_audit(*arguments)
 
     return {"skfair record of an audit": verify}
 
 
 def choices() -> ModuleType:
-    """Return the module that makes the page on which a committee chooses a limit.
+    """Return the package that makes the page on which a committee chooses a limit.
 
     :mod:`skfair.model_selection.path` calls this through ``utils/wings.py``. It may not import the
     report, which must be deletable.
     """
-    return import_module("skfair.report.choice")
+    return import_module("skfair.report.choosing")

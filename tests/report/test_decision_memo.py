@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from skfair.__main__ import main
-from skfair.groups.decision_memo import checksum
+from skfair.records.decision_memo import checksum
 from skfair.report import audit
 from tests.seeds import generator
 
