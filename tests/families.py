@@ -8,6 +8,8 @@ The folder of a family's tests may have two such files. ``family.py`` may have t
 - ``MISSPELT``: (estimator, parameter, misspelt value, what is meant),
 - ``SUMMARIES``: (estimator, the limits by name that its summary says),
 - ``THREADS``: the model and the number of rows that it is fitted to with several threads, by name,
+- ``ENDINGS``: what ends with each word of ``status_``, by estimator and word: (model, what it is
+  fitted to), and ``BY_ROUNDING``, those of (estimator, word) that only rounding errors lead to,
 - ``WARNINGS``: (words of a warning, call that makes it said),
 - ``READERS_OF_LABELS``: what reads true and predicted labels and ``sensitive_features``, by name,
 - ``READERS_OF_DECISIONS``: (what reads decisions and ``sensitive_features``, whether from Dask),

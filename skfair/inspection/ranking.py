@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
@@ -176,8 +177,8 @@ class RankingGapDisplay(Display):
             their labels.
         """
         ax, start = self._start(ax)
-        x = np.append(0.0, self.gaps)
-        y = np.arange(x.size) / self.gaps.size
+        table = self._table()
+        x, y = table["disparity"], table["share_of_queries"]
         label = self._label(name, f"mean {self.gaps.mean():.3f}")
         steps = {"drawstyle": "steps-post", "lw": 1.8}
         self.line_ = draw_line(ax, x, y, look(start), kwargs, **steps, label=label)
@@ -190,6 +191,12 @@ class RankingGapDisplay(Display):
             ax.set(xlabel=what, ylabel="Share of queries", ylim=(0, 1.02))
         ax.legend(loc="lower right")
         return self
+
+    def _table(self) -> pd.DataFrame:
+        shares = np.arange(self.gaps.size + 1) / self.gaps.size
+        limit = np.nan if self.limit is None else self.limit
+        table = {"disparity": np.append(0.0, self.gaps), "share_of_queries": shares, "limit": limit}
+        return pd.DataFrame(table)
 
 
 def _check_gap(gap: str) -> None:

@@ -143,7 +143,7 @@ def settled(
 def store(estimator: Fitted, attributes: Mapping[str, Any]) -> Fitted:
     """Store the attributes of a fit, delete those of an earlier one; return the estimator."""
     estimator._forget("coef_", "intercept_", "model_", "parameters_", "noise_floor_")
-    estimator.__dict__.update(attributes)
+    estimator._store(attributes)
     return estimator
 
 

@@ -19,18 +19,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from skfair.utils.endings import ENDINGS
 from skfair.utils.text import listed
 from skfair.utils.validation import check_number
 from skfair.utils.warn import warn_user
 
 KIND, VERSION = "skfair decision", 1
 _REMEDY = "Pass the JSON that the page of FairnessPath.to_html writes, as a path or as a dict."
-# Warnings about a model whose fit did not reach its limit, by the status of the fit.
+# Advice about a model whose fit did not reach its limit, by the status of the fit.
 _FAILED = {
-    "infeasible": "it exceeds the limit on its own training rows. Its decisions cannot be expected "
-    "to satisfy the limit, so choose another model or a larger limit.",
-    "no_solution": "no model was found for which the limit could be certified. Its decisions carry "
-    "no guarantee, so choose another model or a larger limit.",
+    "infeasible": "Its decisions cannot be expected to satisfy the limit, so choose another model "
+    "or a larger limit.",
+    "no_solution": "Choose another model or a larger limit.",
 }
 # The path of the JSON file of a decision memo, or its content.
 Memo: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
@@ -128,7 +128,10 @@ def chosen_limits(name: str, parts: Mapping[str, Any]) -> dict[str, float | None
     """Return the limits of a memo; raise unless one was chosen, and warn if its fit failed."""
     status, limits = parts.get("status"), parts["limits"]
     if status in _FAILED:
-        warn_user(f"{name} chooses a model whose fit is {status!r}: {_FAILED[status]}")
+        warn_user(
+            f"{name} chooses a model whose fit has the status {status!r}. {ENDINGS[status]} "
+            f"{_FAILED[status]}"
+        )
     chosen = {a: limit for a, limit in (limits or {}).items() if limit is not None}
     if not chosen:
         raise ValueError(

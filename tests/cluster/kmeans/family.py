@@ -79,6 +79,20 @@ FITS_OF_PARTITIONS = {
         X, sensitive_features=sex, sample_weight=y + 1
     )
 }
+ROWS = {"X": X, "sensitive_features": SEX}
+HEAVY = ROWS | {"sample_weight": np.r_[np.full(3, 400.0), np.ones(237)]}
+ENDINGS = {
+    FairKMeans: {
+        "converged": (MODEL, ROWS),
+        "max_iter": (FairKMeans(3, max_iter=1, tol=0), ROWS),
+        "stopped": (FairKMeans(3, init=X[:3]), ROWS),
+        "infeasible": (FairKMeans(4, min_balance=None, size_bounds=(0.2, 0.3)), HEAVY),
+    },
+    ParetoFairKMeans: {
+        "converged": (FRONT, ROWS),
+        "infeasible": (ParetoFairKMeans(4, size_bounds=(0.2, 0.3)), HEAVY),
+    },
+}
 WARNINGS = [
     ("FairKMeans was fitted without", lambda: MODEL.fit_predict(X)),
     ("ParetoFairKMeans was fitted without", lambda: FRONT.fit(X)),

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 from skfair.cluster.spectral.group_cut import GroupCut
-from skfair.solvers.base import Status
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.docs import documented
+from skfair.utils.endings import Status
 from skfair.utils.history import History
 from skfair.utils.registry import PAPERS, Registry
 from skfair.utils.signatures import ReadableSignature
