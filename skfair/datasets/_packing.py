@@ -41,15 +41,6 @@ class ScoredSample(NamedTuple):
     sensitive_features: Any
 
 
-class RankedSample(NamedTuple):
-    """Documents, their grades, their queries and their groups."""
-
-    data: Any
-    target: Any
-    query_id: Any
-    sensitive_features: Any
-
-
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 

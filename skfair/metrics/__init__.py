@@ -12,9 +12,14 @@ are read where they are, and only few weighted rows that stand for all others tr
 from typing import TYPE_CHECKING
 
 from skfair.utils.deferred import deferred
+from skfair.utils.wings import names_of_wings
 
 if TYPE_CHECKING:
     from skfair.metrics._all import *
+    from skfair.ranking.metrics import exposure_gap as exposure_gap
+    from skfair.ranking.metrics import ndcg as ndcg
+    from skfair.ranking.metrics import pair_error_gap as pair_error_gap
+    from skfair.ranking.metrics import rank_gap as rank_gap
 else:
     __getattr__, __dir__ = deferred(__name__)
 
@@ -43,12 +48,12 @@ __all__ = [
     # do limits hold for new people?
     "disparity_test", "disparity_upper_bound", "disparity_bounds", "outcome_bounds",
     "sample_size",
-    # rankings of queries
-    "pair_error_gap", "exposure_gap", "rank_gap", "ndcg",
     # clusterings
     "balance_score", "cluster_balances", "share_deviation", "share_ratio", "kl_fairness_error",
     "kmeans_cost", "normalized_cut", "price_of_fairness", "hypervolume", "nondominated",
     # reports and scorers
     "group_report", "fairness_report", "make_fairness_scorer", "make_group_metric",
     "get_scorer", "get_scorer_names",
+    # those of one family, such as rankings, are in its folder
+    *names_of_wings(__name__),
 ]  # fmt: skip

@@ -10,7 +10,6 @@ from skfair.datasets import (
     make_group_scores,
     make_grouped_blobs,
     make_loans,
-    make_ranking_queries,
 )
 from tests.messages import messages
 from tests.registries import local_datasets
@@ -30,10 +29,6 @@ def graph(n=240, **options):
 
 def factors(*given):
     return graph(probabilities=given)
-
-
-def queries(n, **options):
-    return make_ranking_queries(n, n_features=5, **options)
 
 
 FACTORS = "Pass four non-negative numbers"
@@ -73,13 +68,11 @@ test_wrong_arguments_are_named = messages(
     (ValueError, rf"distributions\['a'\]=3 {LAW}", lambda: scores("a", 3)),
     (ValueError, LAW, lambda: scores("a", (0, 1, 2))),
     (ValueError, LAW, lambda: scores("a", ("low", 1))),
-    # Graphs and queries.
+    # Graphs.
     (ValueError, FACTORS, lambda: factors(1, 2, 3)),
     (ValueError, FACTORS, lambda: factors(1, 0.5, 0.5, -0.1)),
     (ValueError, FACTORS, lambda: factors(1, np.nan, 0, 0)),
     (ValueError, FACTORS, lambda: factors([1, 1], [0, 0])),
     (ValueError, r"times scale=1\.0 is 1\.5, which is above 1", lambda: graph(scale=1.0)),
     (ValueError, "n_samples=11 is too small: .* at least 12 nodes", lambda: graph(11)),
-    (ValueError, "at most n_features - 1 = 4", lambda: queries(6, n_documents=3, n_informative=5)),
-    (ValueError, "no whole number of queries", lambda: make_ranking_queries(50, n_documents=20)),
 )

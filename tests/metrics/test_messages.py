@@ -9,10 +9,8 @@ from skfair.metrics import (
     cluster_balances,
     hypervolume,
     kmeans_cost,
-    ndcg,
     nondominated,
     normalized_cut,
-    pair_error_gap,
     price_of_fairness,
 )
 from tests.messages import messages, of_calls
@@ -132,15 +130,6 @@ test_metrics_say_what_is_wrong = messages(
 )
 
 
-def pair_errors(**changes):
-    given = {"query_id": [0, 0], "sensitive_features": GROUPS} | changes
-    pair_error_gap([1, 0], [0.1, 0.2], **given)
-
-
-def gain(grades=(1, 0), **options):
-    ndcg(grades, [0.1, 0.2], query_id=[0, 0], **options)
-
-
 def cost(X=((1.0,), (0.0,)), labels=(0, 1), **options):
     kmeans_cost(X, labels, **options)
 
@@ -181,23 +170,7 @@ FRONTS = [
     ("costs must be numeric", {"costs": ["a"]}),
     ("costs is None", {"costs": None}),
 ]
-test_rankings_costs_and_fronts_say_what_is_wrong = messages(
-    *of_calls(
-        pair_errors,
-        ("agg must be 'mean', 'median', 'worst', a quantile", {"agg": "max"}),
-        ("quantile from 0 to 1", {"agg": 1.5}),
-        ("quantile from 0 to 1", {"agg": True}),
-        ("query_id has 1 rows but the other arguments have 2", {"query_id": [0]}),
-        ("query_id has 1 missing value", {"query_id": [0, None]}),
-        ("query_id is None", {"query_id": None}),
-        ("undefined in each of the 1 queries", {}),
-    ),
-    *of_calls(
-        gain,
-        ("negative grade, -1", {"grades": [1, -1]}),
-        ("k must be an integer", {"k": 0}),
-    ),
-    *of_calls(gain, ("Dask", {"grades": da.zeros(2)}), error=TypeError),
+test_costs_and_fronts_say_what_is_wrong = messages(
     *of_calls(
         cost,
         ("Input X contains NaN", {"X": [[np.nan], [0.0]]}),

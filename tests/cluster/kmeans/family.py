@@ -24,6 +24,7 @@ def in_another_order(method, X, sex, other):
     return getattr(model, method)(X, **given, **other)
 
 
+OF_ONE_GROUP = {"front": (FRONT, {})}
 CLUSTERERS = {"FairKMeans": FairKMeans}
 KINDS = [FairKMeans]
 CONTRACTS = {

@@ -21,6 +21,7 @@ def graph_clusters(**options):
     return FairSpectralClustering(3, affinity="precomputed", random_state=0, **options)
 
 
+OF_ONE_GROUP = {"graph": (FairSpectralClustering(3, random_state=0), {})}
 CLUSTERERS = {"FairSpectralClustering": FairSpectralClustering}
 CONTRACTS = {
     "FairSpectralClustering": (partial(FairSpectralClustering, 3), "labels_", "min_balance")
