@@ -16,6 +16,21 @@ from skfair.utils.wings import names_of_wings
 
 if TYPE_CHECKING:
     from skfair.metrics._all import *
+    from skfair.partial_parity.metrics import partial_ccdf_gap as partial_ccdf_gap
+    from skfair.partial_parity.metrics import (
+        partial_demographic_parity_gap as partial_demographic_parity_gap,
+    )
+    from skfair.partial_parity.metrics import (
+        partial_equal_opportunity_gap as partial_equal_opportunity_gap,
+    )
+    from skfair.partial_parity.metrics import (
+        partial_equalized_odds_gap as partial_equalized_odds_gap,
+    )
+    from skfair.partial_parity.metrics import partial_group_auc_gap as partial_group_auc_gap
+    from skfair.partial_parity.metrics import (
+        partial_statistical_parity_gap as partial_statistical_parity_gap,
+    )
+    from skfair.partial_parity.metrics import suggest_interval as suggest_interval
     from skfair.ranking.metrics import exposure_gap as exposure_gap
     from skfair.ranking.metrics import ndcg as ndcg
     from skfair.ranking.metrics import pair_error_gap as pair_error_gap
@@ -39,10 +54,8 @@ __all__ = [
     # losses and mean scores
     "loss_parity_difference", "largest_group_loss", "excess_loss", "mean_score_difference",
     "mean_residual_difference",
-    # scores within a percentile interval
-    "partial_statistical_parity_gap", "partial_demographic_parity_gap", "partial_group_auc_gap",
-    "partial_equal_opportunity_gap", "partial_equalized_odds_gap", "partial_ccdf_gap",
-    "noise_floor", "suggest_interval",
+    # what random groups show
+    "noise_floor",
     # adverse impact, from counts
     "impact_ratios", "selection_tests",
     # do limits hold for new people?
@@ -54,6 +67,6 @@ __all__ = [
     # reports and scorers
     "group_report", "fairness_report", "make_fairness_scorer", "make_group_metric",
     "get_scorer", "get_scorer_names",
-    # those of one family, such as rankings, are in its folder
+    # those of one family, such as rankings or models within percentile intervals, are in its folder
     *names_of_wings(__name__),
 ]  # fmt: skip

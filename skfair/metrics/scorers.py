@@ -36,7 +36,6 @@ from skfair.groups.compared_groups import refuse_signed
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.metrics import __all__ as PUBLIC
 from skfair.metrics import clusters, labels, losses, scores
-from skfair.metrics import partial as partial_metrics
 from skfair.metrics.own_metrics import WorstClass, takes_pos_label
 from skfair.utils.dask_collections import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.utils.response import get_response, positive_class, response_method_of, takes_groups
@@ -62,7 +61,7 @@ Metric = Callable[..., float]
 _LARGER = ("_ratio", "_score", "ndcg")
 _SMALLER = ("_difference", "_gap", "_loss", "_rate", "_deviation", "_error")
 _WITHOUT_GROUPS = {"expected_calibration_error"}
-_MODULES = (labels, scores, losses, partial_metrics, clusters)
+_MODULES = (labels, scores, losses, clusters)
 _METRICS: dict[str, Metric] = {
     name: getattr(module, name) for module in _MODULES for name in PUBLIC if hasattr(module, name)
 } | {
