@@ -15,6 +15,7 @@ from skfair.utils.deferred import deferred
 from skfair.utils.wings import names_of_wings
 
 if TYPE_CHECKING:
+    from skfair.cluster.spectral.metrics import normalized_cut as normalized_cut
     from skfair.metrics._all import *
     from skfair.partial_parity.metrics import partial_ccdf_gap as partial_ccdf_gap
     from skfair.partial_parity.metrics import (
@@ -63,10 +64,10 @@ __all__ = [
     "sample_size",
     # clusterings
     "balance_score", "cluster_balances", "share_deviation", "share_ratio", "kl_fairness_error",
-    "kmeans_cost", "normalized_cut", "price_of_fairness", "hypervolume", "nondominated",
+    "kmeans_cost", "price_of_fairness", "hypervolume", "nondominated",
     # reports and scorers
     "group_report", "fairness_report", "make_fairness_scorer", "make_group_metric",
     "get_scorer", "get_scorer_names",
-    # those of one family, such as rankings or models within percentile intervals, are in its folder
+    # those of one family, such as rankings or spectral clustering, are in its folder
     *names_of_wings(__name__),
 ]  # fmt: skip

@@ -1,8 +1,6 @@
 """What metrics say of wrong calls, beyond what ``test_every_metric`` asks of each of them."""
 
-import dask.array as da
 import numpy as np
-from scipy import sparse
 
 from skfair import metrics
 from skfair.metrics import (
@@ -10,7 +8,6 @@ from skfair.metrics import (
     hypervolume,
     kmeans_cost,
     nondominated,
-    normalized_cut,
     price_of_fairness,
 )
 from tests.messages import messages, of_calls
@@ -104,25 +101,6 @@ def cost(X=((1.0,), (0.0,)), labels=(0, 1), **options):
     kmeans_cost(X, labels, **options)
 
 
-def cut(W, labels=(0, 1), kind=np.asarray):
-    normalized_cut(kind(W), labels)
-
-
-def sparse_cut(W):
-    cut(W, kind=sparse.csr_array)
-
-
-GRAPHS = [
-    (r"square matrix .* got shape \(2, 3\)", {"W": np.ones((2, 3))}),
-    (r"differ by 1\. Pass \(affinity \+ affinity.T\) / 2", {"W": [[0, 1], [2, 0]]}),
-    (r"differ by 1\.", {"W": np.array([[0, 1], [2, 0]], dtype=np.uint8)}),
-    (r"differ by 1\.", {"W": np.array([[0, 1], [0, 0]], dtype=bool)}),
-    (r"negative weights \(smallest: -1\)", {"W": [[0, -1], [-1, 0]]}),
-    ("Input affinity contains infinity", {"W": [[0, np.inf], [np.inf, 0]]}),
-    ("labels has 2 rows but the other arguments have 3", {"W": np.zeros((3, 3))}),
-]
-
-
 def front(costs=(1.0,), balances=(0.5,)):
     nondominated(costs, balances)
 
@@ -150,11 +128,6 @@ test_costs_and_fronts_say_what_is_wrong = messages(
         ("Input centers contains NaN", {"centers": [[np.nan]]}),
         ("negative values", {"sample_weight": [1, -1]}),
         ("'mean' parameter of kmeans_cost", {"mean": 3}),
-    ),
-    *of_calls(cut, *GRAPHS),
-    *of_calls(sparse_cut, *GRAPHS),
-    *of_calls(
-        normalized_cut, ("Dask", {"affinity": da.ones((2, 2)), "labels": [0, 1]}), error=TypeError
     ),
     *of_calls(
         price_of_fairness,
