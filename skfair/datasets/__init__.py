@@ -16,20 +16,19 @@ from skfair.datasets.fetchers import (
     fetch_german_credit,
 )
 from skfair.datasets.generators_loans import make_loans
-from skfair.datasets.generators_points import make_grouped_blobs
 from skfair.datasets.generators_scores import make_group_scores
 from skfair.datasets.local import load_local
 from skfair.utils.deferred import deferred
 from skfair.utils.wings import names_of_wings
 
 if TYPE_CHECKING:
+    from skfair.cluster.kmeans.generator import make_grouped_blobs as make_grouped_blobs
     from skfair.cluster.spectral.generator import make_fair_sbm as make_fair_sbm
     from skfair.ranking.generator import make_ranking_queries as make_ranking_queries
 else:
     __getattr__, __dir__ = deferred(__name__)
 
 __all__ = [
-    "make_grouped_blobs",
     "make_loans",
     "make_group_scores",
     "fetch_adult",

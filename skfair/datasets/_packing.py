@@ -26,13 +26,6 @@ class Sample(NamedTuple):
     sensitive_features: Any
 
 
-class GroupedSample(NamedTuple):
-    """Rows without labels, and their groups."""
-
-    data: Any
-    sensitive_features: Any
-
-
 class ScoredSample(NamedTuple):
     """Labels, scores and groups."""
 

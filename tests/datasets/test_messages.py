@@ -7,7 +7,6 @@ from skfair.datasets import (
     fetch_bank,
     load_local,
     make_group_scores,
-    make_grouped_blobs,
     make_loans,
 )
 from tests.messages import messages
@@ -31,7 +30,6 @@ test_wrong_arguments_are_named = messages(
     (ValueError, "'missing_rate' parameter of make_loans", lambda: make_loans(missing_rate=1.0)),
     (ValueError, "'n_samples' parameter of make_loans", lambda: make_loans(n_samples=0)),
     (ValueError, "'n_samples' parameter of make_group_scores", lambda: make_group_scores(0)),
-    (ValueError, "'variant' parameter of make", lambda: make_grouped_blobs(variant="three")),
     (ValueError, "'data_home' parameter of fetch_adult", lambda: fetch_adult(data_home=3)),
     (ValueError, "'cache' parameter of fetch_bank", lambda: fetch_bank(cache="yes")),
     (ValueError, "'return_X_y' parameter of", lambda: fetch_bank(return_X_y=None)),
