@@ -4,6 +4,8 @@ This is figure 2 of partial_fairness_idca. The curve resembles an ROC curve, wit
 classes: a threshold selects the share F_ref of the reference group and the share F_k of group k.
 Parity at every threshold is the diagonal. If a percentile interval is marked, partial statistical
 parity requires that the curve follows the diagonal in the square where the two bands cross.
+
+The display is for scores of any model, so it is not in the folder of partial parity.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Shares of the groups in each cluster, as stacked bars beside the shares in the sample.
 
 With several attributes (``intersectional=False``) each cluster has one bar per attribute, and
-``attribute_of_group`` says which attribute a group belongs to.
+``attribute_of_group`` says which attribute a group belongs to. The display is for labels of any
+clusterer, so it is in the folder of none.
 """
 
 from __future__ import annotations

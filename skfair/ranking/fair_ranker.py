@@ -22,10 +22,10 @@ from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss
-from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
 from skfair.models.choice import LINEAR_OR_LAYERS
 from skfair.models.units import product
+from skfair.ranking.metrics import ndcg
 from skfair.ranking.task import make_task, report, solve
 from skfair.read import ROW_CHECKS, read_features, read_rows
 from skfair.solvers.base import Solver

@@ -12,7 +12,11 @@ from skfair import Sensitive
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.constraints.partial import StatisticalParity
 from skfair.losses import LogLoss
-from skfair.metrics import partial_statistical_parity_gap
+from skfair.metrics import (
+    partial_equal_opportunity_gap,
+    partial_equalized_odds_gap,
+    partial_statistical_parity_gap,
+)
 from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
 from tests.seeds import generator
 
@@ -50,6 +54,12 @@ AROUND_FITTED_MODELS = ["PartialParityCalibrator"]
 REGISTRIES = {"INTERVAL_SOLVERS": INTERVAL_SOLVERS}
 SOLVER_KINDS = [INTERVAL_SOLVERS[name] for name in INTERVAL_SOLVERS]
 SOLVER_TESTS = {"PartialParityClassifier": "test_shares_of_an_interval_keep_the_limit"}
+WITHIN_CLASSES = [
+    (partial_equal_opportunity_gap, {"interval": (0.0, 0.6)}),
+    (partial_equalized_odds_gap, {"interval": (0.0, 0.6)}),
+]
+AROUND_MODELS = {"calibrated": (CALIBRATOR, LogisticRegression, {"interval": HALF})}
+OUT_OF_FOLD = [CALIBRATOR]
 MISSPELT = [
     (CLASSIFIER, "constraint", "equal_oportunity", "equal_opportunity"),
     (CLASSIFIER, "solver", "al_newtn", "al_newton"),

@@ -24,6 +24,11 @@ def in_another_order(method, X, sex, other):
     return getattr(model, method)(X, **given, **other)
 
 
+ASSIGNING = {
+    "FairKMeans": FairKMeans(3, n_init=1),
+    "a point of ParetoFairKMeans": ParetoFairKMeans(3, balances=[0.8], n_init=1),
+}
+OF_ONE_GROUP = {"front": (FRONT, {})}
 CLUSTERERS = {"FairKMeans": FairKMeans}
 KINDS = [FairKMeans]
 CONTRACTS = {

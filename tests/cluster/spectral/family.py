@@ -32,6 +32,8 @@ def graph_clusters(**options):
     return FairSpectralClustering(3, affinity="precomputed", random_state=0, **options)
 
 
+ASSIGNING = {"FairSpectralClustering": FairSpectralClustering(3, affinity="rbf", n_init=1)}
+OF_ONE_GROUP = {"graph": (FairSpectralClustering(3, random_state=0), {})}
 CLUSTERERS = {"FairSpectralClustering": FairSpectralClustering}
 CONTRACTS = {
     "FairSpectralClustering": (partial(FairSpectralClustering, 3), "labels_", "min_balance")

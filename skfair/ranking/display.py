@@ -1,4 +1,8 @@
-"""The distribution of the disparities of queries, as measured in ``skfair.metrics.rankings``."""
+"""The distribution of the disparities of queries, as measured in ``metrics.py`` of this folder.
+
+``skfair.inspection`` offers the display, and this file needs it: nobody imports it if
+``skfair/inspection`` is deleted.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from numpy.typing import ArrayLike
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
 from skfair.inspection._display import AxesOrNone, Display, documented
 from skfair.inspection._style import GREY, draw_line, look
-from skfair.metrics.rankings import exposure_gaps, pair_error_gaps, rank_gaps, ranked_rows
+from skfair.ranking.metrics import exposure_gaps, pair_error_gaps, rank_gaps, ranked_rows
 from skfair.utils.response import SCORE_METHODS, get_response
 from skfair.utils.validation import check_number, check_scores
 

@@ -56,3 +56,8 @@ def test_blobs_of_any_number_of_points_keep_the_shares(variant):
     assert X.shape == (81, 2)
     expected = np.array(PAPER[variant][0]) * 81 / 400
     assert np.abs(np.bincount(groups) - expected).max() <= len(PAPER[variant][1])
+
+
+def test_an_unknown_variant_is_named():
+    with pytest.raises(ValueError, match="'variant' parameter of make_grouped_blobs"):
+        make_grouped_blobs(variant="three")

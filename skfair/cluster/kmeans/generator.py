@@ -6,13 +6,21 @@ differ from them.
 """
 
 from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import make_blobs
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skfair.datasets._packing import GroupedSample, checks, split_counts
+from skfair.datasets._packing import checks, split_counts
+
+
+class GroupedSample(NamedTuple):
+    """Rows without labels, and their groups."""
+
+    data: Any
+    sensitive_features: Any
 
 
 @checks(

@@ -10,13 +10,23 @@ one direction than in the other.
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from skfair._typing import Seed
-from skfair.datasets._packing import RankedSample, checks
+from skfair.datasets._packing import checks
+
+
+class RankedSample(NamedTuple):
+    """Documents, their grades, their queries and their groups."""
+
+    data: Any
+    target: Any
+    query_id: Any
+    sensitive_features: Any
 
 
 @checks(

@@ -5,8 +5,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 from skfair.inspection import RankingGapDisplay
+from tests.messages import messages
 from tests.naive import ranking as naive
 from tests.seeds import generator
+
+pytestmark = pytest.mark.usefixtures("every_figure_is_drawn")
 
 
 def sample(seed=0, n=200):
@@ -66,3 +69,17 @@ def test_groups_from_columns():
     )
     assert_allclose(by_column.gaps, direct.gaps)
     assert_allclose(told.gaps, direct.gaps)
+
+
+def small(y=(0, 1) * 30, **options):
+    groups = np.repeat(["a", "b", "c"], 20)
+    options = {"query_id": np.arange(60) // 30, "sensitive_features": groups, **options}
+    return RankingGapDisplay.from_predictions(y, np.linspace(0, 1, 60), **options)
+
+
+test_messages = messages(
+    (ValueError, "gap must be one of", lambda: RankingGapDisplay(gaps=[1], gap="ndcg")),
+    (ValueError, "limit must be a number", lambda: RankingGapDisplay(gaps=[0.1], limit=-1)),
+    (ValueError, "needs y_true", lambda: small(None)),
+    (ValueError, "undefined in each of the 2 queries", lambda: small(np.ones(60))),
+)

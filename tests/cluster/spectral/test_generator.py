@@ -6,7 +6,9 @@ import scipy.sparse as sp
 from scipy.stats import binomtest
 from sklearn import config_context
 
-from skfair.datasets import generators_graph, make_fair_sbm
+from skfair.cluster.spectral import generator as module
+from skfair.datasets import make_fair_sbm
+from tests.messages import messages
 from tests.older import needs_sparse_interface
 from tests.seeds import seed_of
 
@@ -81,7 +83,7 @@ def test_sbm_of_one_node():
 
 @pytest.mark.parametrize("block", [1, 700, 100_000])
 def test_dense_and_sparse_and_both_types_are_one_graph(monkeypatch, block):
-    monkeypatch.setattr(generators_graph, "NUMBERS", block)
+    monkeypatch.setattr(module, "NUMBERS", block)
     given = {"n_clusters": 4, "random_state": seed_of()}
     results = [
         make_fair_sbm(200, sparse_output=sparse, dtype=dtype, **given)[0]
@@ -114,3 +116,25 @@ def test_ten_thousand_nodes_are_affordable():
     assert adjacency.shape == (10_000, 10_000)
     assert adjacency.dtype == np.float32
     assert np.bincount(labels).tolist() == [200] * 50
+
+
+def graph(n=240, **options):
+    return make_fair_sbm(n, n_clusters=4, n_groups=3, **options)
+
+
+def factors(*given):
+    return graph(probabilities=given)
+
+
+FACTORS = "Pass four non-negative numbers"
+test_wrong_arguments_are_named = messages(
+    (ValueError, "'scale' parameter of make_fair_sbm", lambda: graph(scale=0.0)),
+    (ValueError, "'n_groups' parameter", lambda: make_fair_sbm(400, n_groups=0)),
+    (ValueError, "'dtype' parameter of make_fair_sbm", lambda: graph(dtype=int)),
+    (ValueError, FACTORS, lambda: factors(1, 2, 3)),
+    (ValueError, FACTORS, lambda: factors(1, 0.5, 0.5, -0.1)),
+    (ValueError, FACTORS, lambda: factors(1, np.nan, 0, 0)),
+    (ValueError, FACTORS, lambda: factors([1, 1], [0, 0])),
+    (ValueError, r"times scale=1\.0 is 1\.5, which is above 1", lambda: graph(scale=1.0)),
+    (ValueError, "n_samples=11 is too small: .* at least 12 nodes", lambda: graph(11)),
+)

@@ -10,6 +10,7 @@ from skfair.metrics import (
     demographic_parity_difference,
     equal_opportunity_difference,
     equalized_odds_difference,
+    get_scorer,
     group_auc_gap,
     noise_floor,
     partial_ccdf_gap,
@@ -22,6 +23,7 @@ from skfair.metrics import (
     suggest_interval,
 )
 from tests import naive
+from tests.messages import messages, of_calls
 from tests.metrics.test_scores import random_case
 from tests.seeds import generator
 
@@ -296,3 +298,70 @@ def test_suggest_interval_lists_the_worst_first():
     assert table["width"].iloc[:n_near].is_monotonic_decreasing
     assert table["gap"].iloc[n_near:].is_monotonic_decreasing
     assert np.unique(table[["low", "high"]], axis=0).shape[0] == len(table)
+
+
+def parity(s=(1, 2), groups=("a", "b"), metric=partial_statistical_parity_gap, **options):
+    metric(None, s, sensitive_features=groups, **options)
+
+
+def interval(groups=("a", "b") * 2, **options):
+    suggest_interval([1, 2, 3, 4], sensitive_features=groups, **options)
+
+
+DECISIONS = "y_score has the two values .* look like decisions"
+CCDF = {"metric": partial_ccdf_gap}
+HALF = {"interval": (0, 0.5), "groups": list("abab")}
+test_metrics_say_what_is_wrong = messages(
+    *of_calls(
+        parity,
+        ("0 <= low < high <= 1", {"interval": (0.3, 0.3)}),
+        ("0 <= low < high <= 1", {"interval": (0.5, 0.2)}),
+        ("0 <= low < high <= 1", {"interval": (-0.1, 0.2)}),
+        ("0 <= low < high <= 1", {"interval": (5, 30)}),
+        ("0 <= low < high <= 1", {"interval": (0, np.nan)}),
+        ("must be a pair", {"interval": 0.3}),
+        ("must be a pair", {"interval": "top"}),
+        ("must be a pair", {"interval": []}),
+        ("must be a pair", {"interval": (0, 0.1, 0.2)}),
+        ("parts overlap", {"interval": [(0, 0.5), (0.4, 1)]}),
+        ("no entry for group 'b'", {"interval": {"a": (0, 1)}}),
+        ("no group 'z'", {"interval": {"a": (0, 1), "z": (0, 1)}}),
+        (DECISIONS, HALF | {"s": [0, 1, 1, 0]}),
+        (DECISIONS, HALF | {"s": [False, True, True, False]}),
+        (DECISIONS, HALF | CCDF | {"s": [-1, 1, 1, -1]}),
+        (
+            "gives group 'b', with 4 rows, a rank inside",
+            CCDF | {"s": np.arange(9), "groups": [*"aaaaabbbb"], "interval": (0.05, 0.22)},
+        ),
+    ),
+    *of_calls(
+        interval,
+        ("rate must be a number from 0 to 1", {"rate": 1.5}),
+        ("step must be a number from 0.01 to 0.5", {"step": 0}),
+        ("min_width must be a number from 0 to 1", {"min_width": 2}),
+        ("only one group", {"groups": ["a"] * 4}),
+    ),
+    *of_calls(
+        get_scorer,
+        (r"Did you mean 'interval'\?", {"name": "neg_partial_ccdf_gap", "intervall": (0, 0.3)}),
+        ("needs the argument interval=", {"name": "neg_partial_ccdf_gap"}),
+        error=TypeError,
+    ),
+    *of_calls(
+        partial_equal_opportunity_gap,
+        (
+            "rank_within must be 'group' or 'class'",
+            {"y_true": [0, 1], "y_score": [1, 2], "sensitive_features": ["f", "m"]}
+            | {"interval": (0, 0.5), "rank_within": "row"},
+        ),
+    ),
+)
+
+
+def test_probabilities_at_the_threshold_of_decision_functions_ask():
+    rng = generator(0)
+    y, given = rng.integers(0, 2, 600), {"sensitive_features": rng.choice(["f", "m"], 600)}
+    score, given["interval"] = np.clip(0.3 + 0.4 * y + rng.normal(0, 0.2, 600), 0, 1), (0.1, 0.5)
+    with pytest.warns(UserWarning, match=r"such as 0\.5"):
+        partial_demographic_parity_gap(y, 0.01 + 0.9 * score, **given)
+    partial_demographic_parity_gap(y, score - 0.5, **given)
