@@ -67,9 +67,12 @@ ANSWERS = {
     """,
     "user_guide/monitoring": "drift; monitoring; alarm; production; alert; over time",
     "user_guide/audit": """
-        audit csv; audit; false discovery rate; audit my csv; Excel; small groups; suppress
-        small cells; dashboard; widget; Jupyter notebook; model card; compare models;
-        anonymize; anonymise; bias audit; PDF; print a report
+        audit csv; audit; false discovery rate; audit my csv; small groups; suppress
+        small cells; dashboard; widget; Jupyter notebook; model card;
+        anonymize; anonymise; bias audit; PDF; print a report; error bars
+    """,
+    "user_guide/audit_options": """
+        Excel; compare models; dates; reference group; options of the command line
     """,
     "user_guide/glossary": "fairness through unawareness; differential privacy; roadmap",
     "user_guide/ranking": "learning to rank; exposure",
@@ -156,7 +159,8 @@ TASKS = {
     "how_to/metadata_routing": """
         feature selection; weights in pipeline; one-vs-rest around a constrained model
     """,
-    "user_guide/audit": "compare two models; anonymize small cells",
+    "user_guide/audit": "anonymize small cells",
+    "user_guide/audit_options": "compare two models",
     "user_guide/choosing_a_limit": "min group rate leveling up",
     "user_guide/constrained_erm": "multipliers meaning",
     "how_to/from_other_libraries": """
@@ -223,9 +227,9 @@ TRACKERS = """
     user_guide/concepts user_guide/not_supported; Theil index: user_guide/not_supported;
     solver did not converge infeasible covariance threshold: user_guide/faq
     how_to/from_other_libraries user_guide/constrained_erm; reference group instead of
-    overall: user_guide/audit user_guide/metrics user_guide/rules
+    overall: user_guide/audit_options user_guide/metrics user_guide/rules
     how_to/from_other_libraries how_to/legal_tables; bias audit of a score column:
-    user_guide/audit; statistical test difference between two models: user_guide/audit
+    user_guide/audit; statistical test difference between two models: user_guide/audit_options
     user_guide/new_people how_to/alternatives; top k ranking exposure fairness:
     user_guide/ranking user_guide/partial_fairness; minimum cluster proportion fairlet:
     user_guide/fair_kmeans; regression fairness metrics: user_guide/decisions
