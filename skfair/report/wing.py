@@ -42,10 +42,10 @@ _AUDIT_EXAMPLES = """\
   python -m skfair audit applicants.csv --prediction hired --sensitive sex,race --preset ugesp \\
       --reference "sex=male,race=White" --min-ratio 0.8
 
-Exit code 0: the audit was made, and no --fail-if condition holds. 1: a condition holds. 3: the interval of the
-disparity has values on both sides of the limit, so that more rows are needed (--inconclusive), or a
-group cannot be compared (--allow-undefined), or there are no two groups, which no option lets pass.
-2: the audit could not be made.
+Exit code 0: the audit was made, and no --fail-if condition holds. 1: a condition holds. 3: the
+interval of the disparity has values on both sides of the limit, so that more rows are needed
+(--inconclusive), or a group cannot be compared (--allow-undefined), or there are no two groups,
+which no option lets pass. 2: the audit could not be made.
 """
 _AUDIT_DATA_EXAMPLES = """\
   python -m skfair audit-data applicants.csv --sensitive sex --target hired --out data.html
@@ -316,7 +316,7 @@ _AUDIT_OPTIONS: Options = {
             {"choices": ["any", "last"], "default": "any"},
         ),
         "--reference": (
-            "name of the group that the others are compared with, such as male; with several "
+            "name of the reference group that the others are compared with: male; with several "
             'attributes "sex=male,race=White"',
             {},
         ),
