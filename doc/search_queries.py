@@ -49,13 +49,14 @@ ANSWERS = {
         BISG; intersectionality; gender; attribute missing at prediction; age; protected attribute;
         sensitive attribute; sensitive feature; intersectional groups; predict without
         sensitive attribute; race not recorded; non-binary; disability; several attributes;
-        empty category; missing groups; two attributes; sensitive columns
+        empty category; missing groups; two attributes; sensitive columns; one-hot encoded
+        sensitive columns
     """,
     "user_guide/metrics": """
         disparity; balance; control features; confidence interval; selection rate; false
         omission rate; negative predictive value; undefined rate; zero_division; direction
         of a ratio; false positive rate; false negative rate; true positive rate; precision;
-        survey weights; weighted samples
+        survey weights; weighted samples; error bars for metrics; average odds difference
     """,
     "user_guide/metrics_of_scores": """
         statistical parity; noise floor; ROC AUC by group; calibration by group
@@ -88,13 +89,14 @@ ANSWERS = {
     """,
     "how_to/from_other_libraries": """
         fairlearn; MetricFrame; GridSearch; ThresholdOptimizer; ExponentiatedGradient;
-        CorrelationRemover; correlation remover; plot_model_comparison; compare models;
+        CorrelationRemover; epsilon; average odds difference; correlation remover; plot_model_comparison; compare models;
         AIF360; reject option; scikit-lego; sklego
     """,
     "how_to/a_year": "guarantee over time; recertify; refit after an alarm; non-inferiority",
     "developer/add_a_constraint": "add a constraint",
     "user_guide/choosing_a_limit": """
-        choose a limit; which limit; fairness accuracy trade-off; levelling down; leveling
+        choose a limit; which limit; epsilon; select epsilon; fairness accuracy trade-off;
+        levelling down; leveling
         down; min_rate
     """,
     "user_guide/not_supported": """
@@ -102,7 +104,7 @@ ANSWERS = {
         of mixed data; large language models; survival; multi-label; Spark; AutoML; Docker
         image; embeddings; uplift; insurance; must-link; cannot-link; socially fair k-means;
         rND; rKL; federated learning; scikit-learn version; sklearn version; Keras;
-        TensorFlow; PySpark; SQL; database; ordinal; ordinal classification; R package;
+        TensorFlow; TFCO; PySpark; SQL; database; ordinal; ordinal classification; R package;
         Theil index; generalized entropy; consistency
     """,
     "user_guide/faq": """
@@ -112,7 +114,8 @@ ANSWERS = {
         predictions every run; not deterministic; inconsistent numbers of samples; could not
         convert string to float; Expected 2D array; Unknown label type continuous; not
         fitted yet; failed to converge; unexpected keyword argument; missing argument
-        sensitive_features; index labels; traceback
+        sensitive_features; index labels; traceback; has no attribute coef_; debiased model
+        more biased than original
     """,
     "how_to/board": "explain to the board; report for management",
     "how_to/closed_models": "language model; LLM; closed service; foundation models",
@@ -134,7 +137,7 @@ ANSWERS = {
     "user_guide/fair_kmeans": """
         k-means; sizes of clusters; size limits; size-constrained k-means; customer segments
     """,
-    "quickstart": "credit scoring; first example",
+    "quickstart": "credit scoring; first example; loan approval example",
     "developer/add_a_loss": "own loss; custom loss",
     "how_to/big_data": "memory; large data",
     "how_to/dask": "larger than memory",
@@ -148,7 +151,8 @@ ANSWERS = {
 # They are no index entries: each has to be found by its words.
 TASKS = {
     "user_guide/faq": """
-        predict requires sensitive_features error; imbalanced data; reproducible results
+        'FairDecisionClassifier' object has no attribute coef_; debiased model is more
+        biased than the original; predict requires sensitive_features error; imbalanced data; reproducible results
         random_state
     """,
     "user_guide/metrics": """
@@ -191,7 +195,7 @@ TASKS = {
         balanced gender
     """,
     "user_guide/metrics_of_scores": "calibration by group",
-    "quickstart": "fair credit scoring model example",
+    "quickstart": "fair credit scoring model example; loan approval example",
     "how_to/onnx": "export fair model to ONNX",
     "user_guide/monitoring": "alert when gap grows in production",
     "how_to/repeated_measurements": "same customer appears several times",
