@@ -89,8 +89,8 @@ ANSWERS = {
     """,
     "how_to/from_other_libraries": """
         fairlearn; MetricFrame; GridSearch; ThresholdOptimizer; ExponentiatedGradient;
-        CorrelationRemover; epsilon; average odds difference; correlation remover; plot_model_comparison; compare models;
-        AIF360; reject option; scikit-lego; sklego
+        CorrelationRemover; epsilon; average odds difference; correlation remover;
+        plot_model_comparison; compare models; AIF360; reject option; scikit-lego; sklego
     """,
     "how_to/a_year": "guarantee over time; recertify; refit after an alarm; non-inferiority",
     "developer/add_a_constraint": "add a constraint",
@@ -152,8 +152,8 @@ ANSWERS = {
 TASKS = {
     "user_guide/faq": """
         'FairDecisionClassifier' object has no attribute coef_; debiased model is more
-        biased than the original; predict requires sensitive_features error; imbalanced data; reproducible results
-        random_state
+        biased than the original; predict requires sensitive_features error; imbalanced
+        data; reproducible results random_state
     """,
     "user_guide/metrics": """
         confidence interval of selection rate; false omission rate difference; undefined
