@@ -551,7 +551,8 @@ class DisparityMonitor:
     def _restore(self, state: dict[str, Any]) -> None:
         """Take over the state that ``to_json`` wrote; raise if no monitor can have this state."""
         if state["settings"].keys() != self._settings().keys():
-            raise ValueError("The settings are not those of a monitor.")
+            given = sorted(state["settings"])
+            raise ValueError(f"The state has the settings {given}, which no monitor writes.")
         check_number(state["stride"], "stride", 1, MOST_ROWS, kind=int)
         self._stride = state["stride"]
         self._seen = Comparison.restored(self._settings(), state)

@@ -40,10 +40,10 @@ TOLERANCE = 1e-9
 # size. Shares are at most 1. For numbers in units, such as salaries, it is this share of the
 # largest value of the same measure, so that no other number of the record makes it larger.
 _NOTHING = 1e-11
-# Names of numbers that are in units, if the measure is
+# Numbers of these names are in the unit of the measure, if it has one.
 _IN_UNITS = ("value", "difference", "noise", "mean", "rest", "score_", "rate", "reference_value")
 _ENDS = ("low", "high", "limit")
-# What two rows of a table have in common if their numbers are in the same unit
+# Two rows of a table have numbers in the same unit if they agree in these columns.
 _MEASURE = ("measure", "metric", "condition")
 # The keys that verify does not compute again. All others are computed by the wing.
 _FORMS = {"kind": str, "made_on": str, "made_with": dict, "after": list, "checksum": str}

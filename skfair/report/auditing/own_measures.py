@@ -24,7 +24,7 @@ from skfair.groups.engine_tables import Kinds
 from skfair.groups.rates import CellMeans
 from skfair.groups.row_units import RowUnits
 from skfair.groups.table import GroupTable
-from skfair.metrics.own_draws import resampled, value_or_nan
+from skfair.metrics.own_draws import has_spread, resampled, value_or_nan
 from skfair.metrics.own_metrics import (
     GroupMetric,
     OwnRows,
@@ -91,7 +91,7 @@ class OwnMeasure:
         with hidden(".*", RuntimeWarning):
             variances = np.nanvar(draws, axis=0)
         is_known = np.isfinite(values) & (np.isnan(draws).mean(axis=0) <= _MOST_UNDEFINED)
-        is_known &= np.nan_to_num(variances) > 0
+        is_known &= has_spread(draws)
         values = np.where(is_known, values, 0.0)
         inverse = np.where(is_known, 1 / np.where(is_known, variances, 1.0), 0.0)
         # The values of single rows have one variance in all groups, and there are as many rows in

@@ -575,7 +575,10 @@ def _survey(table: TableFile, task_name: TaskName, apart: str | None) -> Survey 
 def _task(survey: Survey, arguments: argparse.Namespace, judged: RawRows) -> Task:
     """Return the task that was named, or the one that the labels show."""
     if arguments.pos_label_true is not None and arguments.target is None:
-        raise ValueError("--pos-label-true is a label of the column that --target names.")
+        raise ValueError(
+            "--pos-label-true names a label of the outcome, but there is no --target. Name the "
+            "column of the outcome by --target, or leave --pos-label-true out."
+        )
     every = [level for levels in survey.labels.values() for level in in_order(levels or [])]
     positives = (label_of(text, every) for text in (arguments.pos_label, arguments.pos_label_true))
     return find_task(survey, arguments.task, *positives, raw=judged)

@@ -51,6 +51,12 @@ _OPPOSITES = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 _SMALL_RATIO = 0.05
 # The level of an annotation of GitHub for each outcome.
 _LEVELS = {"pass": "notice", "fail": "error", "inconclusive": "warning"}
+# Why a gap does not compare a group: a rate, and a metric of the user's own, which is resampled
+_LEFT_OUT = "too few people count in the rate, or it is hidden with such a group"
+_LEFT_OUT_OF_OWN = (
+    "too few people count in the metric, it is hidden with such a group, or it has the same value "
+    "in all resamples, so no interval is known"
+)
 
 
 class Condition(NamedTuple):
@@ -226,7 +232,11 @@ def _metric_of(match: re.Match[str]) -> str:
 
 
 def left_out_of(
-    value: float | None, left_out: str, too_few: str, one_decision: str = ""
+    value: float | None,
+    left_out: str,
+    too_few: str,
+    one_decision: str = "",
+    is_own: bool = False,  # whether the metric is one of the user's own
 ) -> list[tuple[str, str]]:
     """Return the names of the groups that a gap does not compare, with the reason.
 
@@ -237,10 +247,7 @@ def left_out_of(
     is_defined = value is not None and bool(np.isfinite(value))
     if one_decision and not is_defined:
         return [("all groups", one_decision)]
-    of_reasons = {
-        "too few people count in the rate, or it is hidden with such a group": left_out,
-        "too few people": too_few,
-    }
+    of_reasons = {_LEFT_OUT_OF_OWN if is_own else _LEFT_OUT: left_out, "too few people": too_few}
     named = [(names, reason) for reason, names in of_reasons.items() if names]
     if not named and not is_defined:
         return [("all groups", "no two of them have people to compare")]
@@ -326,6 +333,8 @@ def check_conditions(
             row.left_out,
             row.too_few if row.view in attributes or gaps[row.number][0].of_intersections else "",
             "" if row.metric.startswith("mean_") else one_decision,
+            not row.metric.startswith("mean_")
+            and row.metric.partition("[")[0] not in LABEL_METRICS,
         )
     }
     parts |= {f"{name} ({view}: in the memo, but without rows now)": None for view, name in absent}

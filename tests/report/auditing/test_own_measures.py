@@ -157,6 +157,24 @@ def test_a_hospital_without_positives_does_not_pass():
     assert found.check("f1 difference > 0.9", allow_undefined=True).outcome == "pass"
 
 
+def test_a_metric_with_one_value_in_all_resamples_does_not_pass():
+    """Scores that separate the classes have an area of 1, from which rounding may take 1e-16."""
+    rng = generator(0)
+    group, y = np.arange(200) % 2, np.arange(200) // 2 % 2
+    scores = 0.2 * rng.random(200) + 0.6 * y
+    with pytest.warns(UserWarning, match="No interval is known"):
+        found = audit(
+            y,
+            y_score=scores,
+            threshold=0.5,
+            sensitive_features={"g": group},
+            metrics=[make_group_metric(roc_auc_score)],
+        )
+    check = found.check("roc_auc difference > 0.05")
+    assert check.outcome == "inconclusive"
+    assert "the same value in all resamples" in check.sentence
+
+
 def test_what_is_hidden_is_hidden_of_own_metrics():
     """No rows of a small group count, and groups with few of a class have no F1."""
     hospital, _, y, _, predicted = patients()
