@@ -21,8 +21,9 @@ WORKERS ?= 2
 # What a benchmark needs to know: no threads, so that CPU seconds of competitors compare.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test test-all engines test-seeds test-tenth coverage test-bounds test-nojit test-processors fuzz lint doc doc-look bench bench-check release clean
+.PHONY: help venv demo test test-all engines test-seeds test-tenth coverage test-bounds test-nojit test-processors fuzz lint doc doc-look bench bench-check release clean
 help:
+	@echo "make venv    build .venv with what tests, linters and formatting need"
 	@echo "make demo    audit a model and limit its disparity: audit.html and demo.png"
 	@echo "make test    install the test extra and run the tests and doctests; make test-all, the slow ones too"
 	@echo "make engines    the tests of tables in Spark, which is installed, and Java where it is missing"
@@ -52,6 +53,8 @@ else
 	$(BIN)/python -m pip install $(PIP) "$(VENV)/source[$*]"
 endif
 	@touch $@
+
+venv: $(VENV)/.stamp-test,lint,plot,report
 
 demo: $(VENV)/.stamp-plot,report
 	MPLBACKEND=Agg $(BIN)/python examples/plot_quickstart.py

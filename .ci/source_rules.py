@@ -26,9 +26,9 @@ READ_THEMSELVES = {
     "metrics/intervals.py": READERS - {"check_weights"},  # noise_floor deals the groups anew
     "metrics/proxy_bounds.py": READERS - {"read_strata"},  # bounds need chances, not groups
     "monitoring/late_labels.py": {"encode_groups"},  # of rows that wait for their labels
-    "report/data_audit.py": {"read_units"},  # of rows without predictions
-    "report/reading.py": {"check_weights", "read_units"},  # of blocks of files, too
-    "report/table.py": {"encode_groups"},  # sums are by attribute: what is compared is said later
+    "report/data_sets/data_audit.py": {"read_units"},  # of rows without predictions
+    "report/tables/reading.py": {"check_weights", "read_units"},  # of blocks of files, too
+    "report/tables/sums.py": {"encode_groups"},  # by attribute: what is compared is said later
 }
 # Words of docstrings and comments, each with what to write instead.
 GIVEN_UP = {

@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks.harness import Table, timed
 from skfair.datasets import make_ranking_queries
-from skfair.metrics.rankings import pair_error_gaps, pair_error_rates, ranked_rows
 from skfair.papers import MultiplierModel, PladaStochastic
 from skfair.ranking import FairRanker
+from skfair.ranking.metrics import pair_error_gaps, pair_error_rates, ranked_rows
 
 LIMIT = 0.15
 FULL = (200, 100, 136)  # queries, documents of each, and features

@@ -245,6 +245,13 @@ def stage_names():
         path.write_text(text(library), encoding="utf-8")
 
 
+def stage_endings():
+    """Write the table of how fits end."""
+    from ending_table import text
+
+    (HERE / "generated" / "endings.txt").write_text(text(), encoding="utf-8")
+
+
 def stage_benchmarks():
     """Write tables and pictures of the benchmarks from the records of their last full run."""
     from benchmarks.harness import RECORDS, module_of, read, show
@@ -494,6 +501,7 @@ def setup(app):
 stage_examples()
 stage_laws()
 stage_names()
+stage_endings()
 stage_benchmarks()
 stage_verdicts()
 stage_audits()

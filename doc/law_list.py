@@ -2,7 +2,7 @@
 
 import re
 
-from skfair.report.evidence import NUMBERS
+from skfair.report.results.evidence import NUMBERS
 from skfair.report.words import laws
 
 

@@ -49,13 +49,14 @@ ANSWERS = {
         BISG; intersectionality; gender; attribute missing at prediction; age; protected attribute;
         sensitive attribute; sensitive feature; intersectional groups; predict without
         sensitive attribute; race not recorded; non-binary; disability; several attributes;
-        empty category; missing groups; two attributes; sensitive columns
+        empty category; missing groups; two attributes; sensitive columns; one-hot encoded
+        sensitive columns
     """,
     "user_guide/metrics": """
         disparity; balance; control features; confidence interval; selection rate; false
         omission rate; negative predictive value; undefined rate; zero_division; direction
         of a ratio; false positive rate; false negative rate; true positive rate; precision;
-        survey weights; weighted samples
+        survey weights; weighted samples; error bars for metrics; average odds difference
     """,
     "user_guide/metrics_of_scores": """
         statistical parity; noise floor; ROC AUC by group; calibration by group
@@ -67,9 +68,12 @@ ANSWERS = {
     """,
     "user_guide/monitoring": "drift; monitoring; alarm; production; alert; over time",
     "user_guide/audit": """
-        audit csv; audit; false discovery rate; audit my csv; Excel; small groups; suppress
-        small cells; dashboard; widget; Jupyter notebook; model card; compare models;
-        anonymize; anonymise; bias audit; PDF; print a report
+        audit csv; audit; false discovery rate; audit my csv; small groups; suppress
+        small cells; dashboard; widget; Jupyter notebook; model card;
+        anonymize; anonymise; bias audit; PDF; print a report; error bars
+    """,
+    "user_guide/audit_options": """
+        Excel; compare models; dates; reference group; options of the command line
     """,
     "user_guide/glossary": "fairness through unawareness; differential privacy; roadmap",
     "user_guide/ranking": "learning to rank; exposure",
@@ -85,13 +89,14 @@ ANSWERS = {
     """,
     "how_to/from_other_libraries": """
         fairlearn; MetricFrame; GridSearch; ThresholdOptimizer; ExponentiatedGradient;
-        CorrelationRemover; correlation remover; plot_model_comparison; compare models;
-        AIF360; reject option; scikit-lego; sklego
+        CorrelationRemover; epsilon; average odds difference; correlation remover;
+        plot_model_comparison; compare models; AIF360; reject option; scikit-lego; sklego
     """,
     "how_to/a_year": "guarantee over time; recertify; refit after an alarm; non-inferiority",
     "developer/add_a_constraint": "add a constraint",
     "user_guide/choosing_a_limit": """
-        choose a limit; which limit; fairness accuracy trade-off; levelling down; leveling
+        choose a limit; which limit; epsilon; select epsilon; fairness accuracy trade-off;
+        levelling down; leveling
         down; min_rate
     """,
     "user_guide/not_supported": """
@@ -99,7 +104,7 @@ ANSWERS = {
         of mixed data; large language models; survival; multi-label; Spark; AutoML; Docker
         image; embeddings; uplift; insurance; must-link; cannot-link; socially fair k-means;
         rND; rKL; federated learning; scikit-learn version; sklearn version; Keras;
-        TensorFlow; PySpark; SQL; database; ordinal; ordinal classification; R package;
+        TensorFlow; TFCO; PySpark; SQL; database; ordinal; ordinal classification; R package;
         Theil index; generalized entropy; consistency
     """,
     "user_guide/faq": """
@@ -109,7 +114,8 @@ ANSWERS = {
         predictions every run; not deterministic; inconsistent numbers of samples; could not
         convert string to float; Expected 2D array; Unknown label type continuous; not
         fitted yet; failed to converge; unexpected keyword argument; missing argument
-        sensitive_features; index labels; traceback
+        sensitive_features; index labels; traceback; has no attribute coef_; debiased model
+        more biased than original
     """,
     "how_to/board": "explain to the board; report for management",
     "how_to/closed_models": "language model; LLM; closed service; foundation models",
@@ -131,7 +137,7 @@ ANSWERS = {
     "user_guide/fair_kmeans": """
         k-means; sizes of clusters; size limits; size-constrained k-means; customer segments
     """,
-    "quickstart": "credit scoring; first example",
+    "quickstart": "credit scoring; first example; loan approval example",
     "developer/add_a_loss": "own loss; custom loss",
     "how_to/big_data": "memory; large data",
     "how_to/dask": "larger than memory",
@@ -145,8 +151,9 @@ ANSWERS = {
 # They are no index entries: each has to be found by its words.
 TASKS = {
     "user_guide/faq": """
-        predict requires sensitive_features error; imbalanced data; reproducible results
-        random_state
+        'FairDecisionClassifier' object has no attribute coef_; debiased model is more
+        biased than the original; predict requires sensitive_features error; imbalanced
+        data; reproducible results random_state
     """,
     "user_guide/metrics": """
         confidence interval of selection rate; false omission rate difference; undefined
@@ -156,7 +163,8 @@ TASKS = {
     "how_to/metadata_routing": """
         feature selection; weights in pipeline; one-vs-rest around a constrained model
     """,
-    "user_guide/audit": "compare two models; anonymize small cells",
+    "user_guide/audit": "anonymize small cells",
+    "user_guide/audit_options": "compare two models",
     "user_guide/choosing_a_limit": "min group rate leveling up",
     "user_guide/constrained_erm": "multipliers meaning",
     "how_to/from_other_libraries": """
@@ -187,7 +195,7 @@ TASKS = {
         balanced gender
     """,
     "user_guide/metrics_of_scores": "calibration by group",
-    "quickstart": "fair credit scoring model example",
+    "quickstart": "fair credit scoring model example; loan approval example",
     "how_to/onnx": "export fair model to ONNX",
     "user_guide/monitoring": "alert when gap grows in production",
     "how_to/repeated_measurements": "same customer appears several times",
@@ -223,9 +231,9 @@ TRACKERS = """
     user_guide/concepts user_guide/not_supported; Theil index: user_guide/not_supported;
     solver did not converge infeasible covariance threshold: user_guide/faq
     how_to/from_other_libraries user_guide/constrained_erm; reference group instead of
-    overall: user_guide/audit user_guide/metrics user_guide/rules
+    overall: user_guide/audit_options user_guide/metrics user_guide/rules
     how_to/from_other_libraries how_to/legal_tables; bias audit of a score column:
-    user_guide/audit; statistical test difference between two models: user_guide/audit
+    user_guide/audit; statistical test difference between two models: user_guide/audit_options
     user_guide/new_people how_to/alternatives; top k ranking exposure fairness:
     user_guide/ranking user_guide/partial_fairness; minimum cluster proportion fairlet:
     user_guide/fair_kmeans; regression fairness metrics: user_guide/decisions

@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say(options.command, text)
         return code
     # Python itself would exit with code 1. Here that code says that a check of ``audit`` failed
-    # (EXIT_CODES in skfair/report/command_audit.py), or that ``verify`` found a difference.
+    # (EXIT_CODES in skfair/report/commands/audit.py), or that ``verify`` found a difference.
     except Exception as error:
         is_ours = isinstance(error, (ValueError, TypeError, OSError, ImportError))
         text = str(error) if is_ours else f"{type(error).__name__}: {error}"
@@ -202,7 +202,7 @@ def commands() -> dict[str, Command]:
 
 def _verify(options: argparse.Namespace) -> int:
     """Run the command ``verify``."""
-    from skfair.groups.record import run_verify
+    from skfair.records.record import run_verify
 
     return run_verify(options)
 

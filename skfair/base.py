@@ -37,6 +37,7 @@ from skfair.groups.limits import changes_line, limits_line
 from skfair.groups.named_columns import column_positions, note_dropped, note_kinds, note_shapes
 from skfair.groups.row_units import said_rows
 from skfair.groups.sensitive import Sensitive, SensitiveLike
+from skfair.utils.endings import Ending, as_clause
 from skfair.utils.history import go_on
 from skfair.utils.keywords import OF_GROUPS, NamedArguments, refuse_unknown
 from skfair.utils.older import with_callbacks
@@ -202,12 +203,12 @@ class SensitiveFeaturesMixin(NamedArguments):
     summary_ : str
         Summary of the fit in one line. For each limit it shows the value on the training rows
         beside the limit, in the same unit. The changes caused by the limits, if the estimator has
-        ``changes_``, and the status with its reason, if it has ``status_``, follow. Clusterers show
-        the sizes of their smallest and largest cluster. The summary also says if a limit on errors
-        is satisfied by larger errors of a group, how many decisions are close calls
-        (``close_call_rate_``), and if decisions estimate the group from the other columns
-        (``group_estimators_``). An estimator without limits, such as ``ParetoFairKMeans``, shows
-        the number of rows instead.
+        ``changes_``, and the status with the sentence that explains it, if it has ``status_``,
+        follow. Clusterers show the sizes of their smallest and largest cluster. The summary also
+        says if a limit on errors is satisfied by larger errors of a group, how many decisions are
+        close calls (``close_call_rate_``), and if decisions estimate the group from the other
+        columns (``group_estimators_``). An estimator without limits, such as ``ParetoFairKMeans``,
+        shows the number of rows instead.
     model_features_ : ndarray
         Names of the columns of X that the model uses as features, or their positions if X has no
         names.
@@ -239,6 +240,8 @@ class SensitiveFeaturesMixin(NamedArguments):
     _learns_without_group: ClassVar[bool] = False  # whether it takes Sensitive(missing="loss")
     # Whether ``fit`` warns about columns that tell the group, unless the estimator is group-aware
     _names_group_columns: ClassVar[bool] = True
+    # How its fit can end, the words of ``status_``
+    _endings: ClassVar[tuple[Ending, ...]] = ()
     # Whether ``constraint`` may be a cap, which limits a single group, too
     _takes_caps: ClassVar[bool] = False
 
@@ -290,8 +293,8 @@ class SensitiveFeaturesMixin(NamedArguments):
         if own.get("group_estimators_"):
             parts.append("groups estimated from the other columns (group_estimators_)")
         if "status_" in own:
-            reason = own.get("_reason")
-            parts.append(f"status {own['status_']}" + (f" ({reason})" if reason else ""))
+            said = f"status {own['status_']}: {as_clause(own['status_'])}"
+            parts.append(said + (f" ({reason})" if (reason := own.get("_reason")) else ""))
         return ", ".join(filter(None, parts))
 
     def _keep(self, reading: Mapping[str, Any]) -> None:
@@ -302,6 +305,17 @@ class SensitiveFeaturesMixin(NamedArguments):
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.__dict__.update(reading)
+
+    def _store(self, fitted: Mapping[str, Any]) -> None:
+        """Store fitted attributes; raise if ``status_`` is none of the endings of the class."""
+        ending = fitted.get("status_")
+        if ending is not None and ending not in self._endings:
+            raise RuntimeError(
+                f"The fit of {type(self).__name__} ended with status_={ending!r}, which is not one "
+                f"of its _endings {self._endings}. Add the word there, and its sentence to "
+                "skfair.utils.endings."
+            )
+        self.__dict__.update(fitted)
 
     def __sklearn_clone__(self) -> Any:
         asked = self.sensitive

@@ -16,3 +16,21 @@ def cluster():
         distributed.Client(found, set_as_default=False) as client,
     ):
         yield client
+
+
+@pytest.fixture
+def every_figure_is_drawn():
+    """Render what a test has plotted: matplotlib warns, and so fails, if there is no room."""
+    import matplotlib.pyplot as plt
+
+    settings = dict(plt.rcParams)
+    yield
+    for number in plt.get_fignums():
+        plt.figure(number).canvas.draw()
+    plt.close("all")
+    assert dict(plt.rcParams) == settings, "a display changed matplotlib's settings"
+
+
+@pytest.fixture
+def legend_of():
+    return lambda ax: [text.get_text() for text in ax.get_legend().get_texts()]

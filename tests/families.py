@@ -8,10 +8,18 @@ The folder of a family's tests may have two such files. ``family.py`` may have t
 - ``MISSPELT``: (estimator, parameter, misspelt value, what is meant),
 - ``SUMMARIES``: (estimator, the limits by name that its summary says),
 - ``THREADS``: the model and the number of rows that it is fitted to with several threads, by name,
+- ``ENDINGS``: what ends with each word of ``status_``, by estimator and word: (model, what it is
+  fitted to), and ``BY_ROUNDING``, those of (estimator, word) that only rounding errors lead to,
 - ``WARNINGS``: (words of a warning, call that makes it said),
 - ``READERS_OF_LABELS``: what reads true and predicted labels and ``sensitive_features``, by name,
 - ``READERS_OF_DECISIONS``: (what reads decisions and ``sensitive_features``, whether from Dask),
 - ``RESULTS``: public classes of results that no package lists,
+- ``ASSIGNING``: clusterers with ``assign``, by name; a front is named after the point of it,
+- ``WITHIN_CLASSES``: (metric that compares groups within classes, its options),
+- ``AROUND_MODELS``: (estimator around another model, that model, parameters), by name,
+- ``OUT_OF_FOLD``: classes of classifiers around another model with ``train_predictions_``,
+- ``OF_ONE_GROUP``: (estimator that nothing wraps, what its fit takes of 200 rows), by name,
+- ``CONTINUED``: (what draws a display with ``name=`` and ``ax=``, its attribute of lines), by name,
 - ``FIRST_FITS``: what is compiled in a first fit, and how many functions and seconds it may take.
 
 ``fuzz_cases.py`` may have the dicts ``FITS`` (functions that draw hard fits, by estimator),

@@ -123,7 +123,7 @@ test_wrong_calls_say_what_to_do = messages(
     ),
     (ValueError, "Did you mean 'hinge'", of(largest_group_loss, Y, Y, loss="hing")),
     (ValueError, "Did you mean 'neg_group_auc_gap'", lambda: get_scorer("group_auc_gap")),
-    (TypeError, "mean 'interval'", lambda: get_scorer("neg_partial_ccdf_gap", intervall=(0, 1))),
+    (TypeError, "mean 'ties'", lambda: get_scorer("neg_group_auc_gap", tie="geq")),
     (TypeError, "no argument 'attribute'", lambda: get_scorer("neg_group_auc_gap", attribute="a")),
     (
         ValueError,

@@ -34,7 +34,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 
-from skfair import Sensitive, classification, cluster, preprocessing, ranking, regression
+from skfair import Sensitive, classification, cluster, preprocessing, regression
 from skfair.metrics import demographic_parity_difference, get_scorer, group_auc_gap
 from tests.families import by_families
 from tests.public import discover_estimators
@@ -378,19 +378,16 @@ def test_an_array_after_a_frame_is_warned_of_once(name, recwarn):
     assert np.array_equal(found, expected)
 
 
-@pytest.mark.parametrize("name", [*MODELS, "front", "graph", "lists"])
+ALONE = {name: (model, {}) for name, model in MODELS.items()} | by_families("OF_ONE_GROUP")
+
+
+@pytest.mark.parametrize("name", ALONE)
 def test_a_single_group_is_said_once_by_all(name, recwarn):
     rng = generator(0)
     X = rng.normal(size=(200, 2))
     y = (X[:, 0] + rng.logistic(size=200) > 0).astype(int)
     for group in (["f"] * 200, [True] * 100 + [1] * 100):
-        model, given = MODELS.get(name), {}
-        if name == "front":
-            model = cluster.ParetoFairKMeans(3, random_state=0)
-        elif name == "graph":
-            model = cluster.FairSpectralClustering(3, random_state=0)
-        elif name == "lists":
-            model, given = ranking.FairRanker(), {"query_id": np.arange(200) // 10}
+        model, given = ALONE[name]
         clone(model).fit(X, y, sensitive_features=np.array(group, object), **given)
         said = [str(w.message) for w in recwarn if "single group" in str(w.message)]
         assert len(said) == 1

@@ -22,7 +22,6 @@ from skfair.metrics import (
     fairness_report,
     get_scorer,
     kmeans_cost,
-    partial_statistical_parity_gap,
     wasserstein_gap,
 )
 from skfair.metrics.reports import Report
@@ -58,9 +57,6 @@ def columns_of_every_kind() -> None:
     demographic_parity_difference(y, y, sensitive_features=pd.array(["f", "m"]))
     demographic_parity_difference(y, y, sensitive_features=range(2), control_features=sex)
     wasserstein_gap(None, pd.Series(scores), sensitive_features=[["f", "m"], ["a", "b"]])
-    partial_statistical_parity_gap(
-        None, scores, interval=[(0, 0.1), (0.5, 1)], sensitive_features=y
-    )
     assert_type(kmeans_cost(sparse.csr_array(X), y), float)
     kmeans_cost(pd.DataFrame(X), y, centers=[[0.0, 1.0]])
     assert_type(fairness_report(y, y, sensitive_features=sex), Report)

@@ -24,7 +24,7 @@ TEXTS = (
     "what a solver may ask",
     "what is limited",
     "what is solved, sample data",
-    "groups of rows",
+    "groups of rows, records",
     "compiled loops",
     "what all parts use",
 )

@@ -28,7 +28,6 @@ from skfair.estimators.classes import (
     PositiveClass,
     accuracy_in_blocks,
     check_known,
-    classification_task,
     has_probabilities,
     positive_class,
     read_classes,
@@ -36,6 +35,7 @@ from skfair.estimators.classes import (
 from skfair.estimators.erm import report, solve
 from skfair.estimators.erm.bind import active_constraints, bind, finite_rows, row_checks
 from skfair.estimators.erm.settings import ConstraintChoice, LossChoice, SolverChoice
+from skfair.estimators.erm.task import classification_task
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.models.choice import ModelChoice
@@ -175,16 +175,7 @@ class ConstrainedERMClassifier(PositiveClass, ClassifierMixin, report.Constraine
     objective_ : float
         Mean loss plus penalty.
     status_ : str
-        Result of the fit.
-
-        - "converged": The solver converged, and the limits are satisfied.
-        - "max_iter": The solver stopped before it converged, because it reached ``max_iter`` or
-          made no progress any more.
-        - "stopped": A callback stopped the fit.
-        - "infeasible": A limit is violated on the training rows.
-        - "certified": The limits are certified for the population.
-        - "no_solution": No model could be certified. The model with the smallest disparity is kept,
-          without a guarantee.
+        How the fit ended. With ``enforce="surrogate"``, the smooth form of the limits counts.
     kkt_residual_ : float
         Residual of the first-order optimality conditions in the smooth problem whose solution is
         the model.

@@ -209,13 +209,7 @@ class FairDecisionClassifier(
     price_of_fairness_ : float
         Loss in the objective on the training rows that is caused by the limits.
     status_ : str
-        Result of the fit.
-
-        - "converged": The limits hold for ``train_predictions_``.
-        - "infeasible": No decisions were found that satisfy all limits.
-        - "certified": The limits are certified for the population.
-        - "no_solution": No decisions could be certified. The decisions with the smallest disparity
-          are kept, without a guarantee.
+        How the fit ended. Without a certificate, the limits are checked for ``train_predictions_``.
     method_ : str
         Method that found the decisions.
 
@@ -277,6 +271,7 @@ class FairDecisionClassifier(
     __metadata_request__close_calls = {"sensitive_features": True, "control_features": True}
 
     _reads_probabilities = True
+    _endings = ("converged", "infeasible", "certified", "no_solution")
     _learns_without_group = True
     _takes_caps = True
     _takes_partitions = True
@@ -417,7 +412,7 @@ class FairDecisionClassifier(
             labels = decided(solved["_decider"].margins(*of_rows))
             solved["train_predictions_"][rows] = problem.rows.classes[labels]
         self._forget()
-        self.__dict__.update(solved, is_group_aware_=bool(self.group_aware))
+        self._store(solved | {"is_group_aware_": bool(self.group_aware)})
         return self
 
     @classmethod

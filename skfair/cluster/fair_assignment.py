@@ -121,7 +121,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
     prices_ : ndarray of shape (n_clusters, n_groups)
         Price of each group in each cluster, which is added to the cost of a row of this group.
     status_ : str
-        "converged", or "infeasible" if the limits are violated by a whole row or more.
+        How the fit ended. A limit that is missed by less than a whole row counts as satisfied.
     groups_ : ndarray of shape (n_groups,)
         Names of the groups.
     model_features_ : ndarray
@@ -186,6 +186,7 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
     # Prices differ by group, so ``predict`` takes the groups.
     __metadata_request__predict = {"sensitive_features": True}
 
+    _endings = ("converged", "infeasible")
     _parameter_constraints: dict[str, Any] = {
         "clusterer": [HasMethods(["fit"]), None],
         "min_balance": [Interval(Real, 0, 1, closed="both"), None],
@@ -272,13 +273,13 @@ class FairAssignment(MetaEstimatorMixin, FairClusterMixin, SensitiveFeaturesMixi
         self.prices_ = problem.group_prices(placement.multipliers)
         self._size_prices = problem.size_prices(placement.multipliers)
         counts = problem.counts(placement.labels) @ problem.membership.T
-        self.__dict__.update(count_attributes(counts, data.groups, problem.constraints))
         missed = missed_by(problem, placement.labels)
+        counted = count_attributes(counts, data.groups, problem.constraints)
+        self._store(counted | {"status_": "infeasible" if missed > 0 else "converged"})
         if missed > 0:
             warn_of_missed("The limits", missed)
         elif problem.constraints.sizes is None:
             warn_of_large(self.cluster_sizes_, problem.largest_weight)
-        self.status_ = "infeasible" if missed > 0 else "converged"
         return self
 
     def _row_checks(self) -> dict[str, Any]:

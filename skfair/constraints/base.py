@@ -84,10 +84,6 @@ class Constraint(BaseEstimator, NamedArguments):
         predictions, and "intervals" means percentile intervals of scores.
     taken_by : str or None
         Name of the estimator that takes the constraint, if it is the only one.
-    ranked : type or None
-        Moment within percentile intervals, which is a subclass of
-        :class:`skfair.constraints.partial.RankedMoment`. If None, constraints on selection rates
-        get a default moment, and others cannot be used within percentile intervals.
     metric : str or None
         Name of the function of :mod:`skfair.metrics` that measures the constraint.
     within_strata : bool
@@ -129,7 +125,6 @@ class Constraint(BaseEstimator, NamedArguments):
     within_strata: bool = False
     counts_right: bool = False
     taken_by: ClassVar[str | None] = None
-    ranked: ClassVar[type[Any] | None] = None
 
     def __init__(
         self,

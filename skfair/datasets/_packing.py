@@ -26,27 +26,11 @@ class Sample(NamedTuple):
     sensitive_features: Any
 
 
-class GroupedSample(NamedTuple):
-    """Rows without labels, and their groups."""
-
-    data: Any
-    sensitive_features: Any
-
-
 class ScoredSample(NamedTuple):
     """Labels, scores and groups."""
 
     target: Any
     scores: Any
-    sensitive_features: Any
-
-
-class RankedSample(NamedTuple):
-    """Documents, their grades, their queries and their groups."""
-
-    data: Any
-    target: Any
-    query_id: Any
     sensitive_features: Any
 
 

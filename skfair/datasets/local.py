@@ -190,7 +190,10 @@ def _read_index(folder: _Folder) -> tuple[Path, dict[str, Any]]:
     except ValueError as error:  # the file is not JSON, or not UTF-8
         raise ValueError(f"{named}, whose {_INDEX} cannot be read: {error}.") from error
     if not isinstance(entries, dict):
-        raise ValueError(f"{named}, whose {_INDEX} is no object with an entry for each data set.")
+        raise ValueError(
+            f"{named}, whose {_INDEX} holds a {type(entries).__name__}. Write an object in braces "
+            "that has an entry for each data set (see skfair.datasets.load_local)."
+        )
     return path, entries
 
 

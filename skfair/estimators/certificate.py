@@ -130,10 +130,9 @@ def check_no_floors(min_rate: Any, selection_rate: Any, has_paths: bool) -> None
         )
     if selection_rate is not None and (not has_paths or isinstance(selection_rate, Mapping)):
         raise ValueError(
-            "certificate= goes together with selection_rate where thresholds are set on the "
-            f"probabilities of two classes, not here; got selection_rate={selection_rate!r}. Use "
-            "FairDecisionClassifier with a number, a pair (low, high) or 'as before', or set it to "
-            "None."
+            f"selection_rate={selection_rate!r} does not go together with certificate= here. Set "
+            "it to None, or use FairDecisionClassifier with two classes, which certifies a number, "
+            "a pair (low, high) or 'as before'."
         )
 
 

@@ -5,9 +5,10 @@
 2. :func:`positive_class` says which one is positive. It warns if this is a guess on which the
    result depends.
    Estimators with ``pos_label=`` inherit from :class:`PositiveClass`.
-3. :func:`classification_task` makes targets and weights for constrained classifiers.
-4. :func:`has_probabilities` and :func:`accuracy_in_blocks` are called by ``predict_proba`` and
+3. :func:`has_probabilities` and :func:`accuracy_in_blocks` are called by ``predict_proba`` and
    ``score``.
+
+Targets and weights of constrained classifiers are made in :mod:`skfair.estimators.erm.task`.
 """
 
 from __future__ import annotations
@@ -23,16 +24,11 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from skfair._typing import ClassLabel, ColumnLike, FloatArray, MatrixLike
 from skfair.constraints.base import Constraint
-from skfair.estimators.erm.settings import Settings
-from skfair.estimators.erm.task import TargetScale, Task
 from skfair.exceptions import PositiveClassWarning
 from skfair.groups.labels import CLEAR_LABELS
-from skfair.groups.training_data import TrainingData
-from skfair.losses import gives_probabilities, make_loss
+from skfair.losses import gives_probabilities
 from skfair.utils.dask_collections import align, without_rows
-from skfair.utils.older import weights_of_classes
 from skfair.utils.text import listed
-from skfair.utils.threads import over_blocks
 from skfair.utils.validation import check_weights
 from skfair.utils.warn import warn_user
 
@@ -189,63 +185,6 @@ def has_probabilities(estimator: Any) -> bool:
             "log-odds."
         )
     return True
-
-
-def classification_task(
-    data: TrainingData,
-    classes: NDArray[Any],  # two
-    positive: Any,  # the one whose targets are 1
-    settings: Settings,
-) -> Task:
-    """Return the task: targets are -1 and 1, and the loss weighs classes and samples."""
-    weights, class_weight = data.sample_weight, settings.class_weight
-    sign = 1.0 if classes.tolist()[1] == positive else -1.0  # the sign of scores, see TargetScale
-    classes = classes[:: int(sign)]  # the positive one last
-    if class_weight is not None:
-        is_positive = data.y == classes[1]
-        if isinstance(class_weight, str):
-            _check_has_both(classes, is_positive, weights)
-        of_class = weights_of_classes(class_weight, classes, data.y, weights)
-        if not (np.isfinite(of_class).all() and of_class.min() >= 0 and of_class.any()):
-            raise ValueError(
-                f"class_weight={class_weight!r} must give weights >= 0, not all of them 0."
-            )
-        of_rows = of_class[is_positive.astype(np.intp)]
-        weights = of_rows if weights is None else of_rows * weights
-        if not weights.any():
-            raise ValueError(
-                f"class_weight={class_weight!r} gives these rows no weight at all. Pass rows of a "
-                "class with a positive weight."
-            )
-    targets, loss = _signs(data.y, classes[1]), make_loss(settings.loss, "classification")
-    names, scale = tuple(classes.tolist()), TargetScale(spread=sign)
-    return Task(targets, loss, weights, names, scale, settings)
-
-
-def _signs(y: NDArray[Any], positive: object) -> FloatArray:
-    """Return 1 where a row is of the positive class, else -1."""
-    signs = np.empty(y.size)
-
-    def of_block(start: int, stop: int) -> None:
-        own = signs[start:stop]
-        np.multiply(y[start:stop] == positive, 2.0, out=own)
-        own -= 1.0
-
-    over_blocks(of_block, y.size)
-    return signs
-
-
-def _check_has_both(
-    classes: NDArray[Any], is_positive: NDArray[np.bool_], weights: NDArray[Any] | None
-) -> None:
-    """Raise if a class has no row of positive weight, as may happen in a part of a stream."""
-    counted = is_positive if weights is None else is_positive[weights > 0]
-    if not counted.size or counted.all() or not counted.any():
-        only = classes.tolist()[int(counted.any())]
-        raise ValueError(
-            "class_weight='balanced' needs rows (of positive weight) of both classes; all of these "
-            f"are of class {only!r}. Pass a dict of weights, or parts that have both."
-        )
 
 
 def accuracy_in_blocks(

@@ -362,7 +362,7 @@ def _places(model: BaseEstimator, classes: NDArray[Any]) -> IntArray:
     if not np.array_equal(classes[place], model.classes_):
         raise ValueError(
             f"{type(model).__name__} was fitted for the classes {model.classes_.tolist()}, but y "
-            f"has {classes.tolist()}."
+            f"has {classes.tolist()}. Pass y with the labels of the model, or fit the model again."
         )
     return np.asarray(place)
 

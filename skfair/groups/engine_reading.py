@@ -5,7 +5,7 @@
 - Scores: the same for each kind and score, or bin of it (``engine_scores.py``).
 - Units: the same for units with equal rows (``engine_units.py``).
 - Predictions or outcomes that are numbers which hardly repeat: the groups only. Audits ask for
-  :meth:`EngineTable.sums` of what they measure (``skfair/report/engine_numbers.py``).
+  :meth:`EngineTable.sums` of what they measure (``skfair/report/auditing/engine_numbers.py``).
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ def _few(
     found, scores = found.iloc[order].reset_index(drop=True), scores[order]
     counts, weights, squares = table.sums_of(found)
     check_unchanged(n_before, counts.sum())
-    if n_bad := counts[~np.isfinite(scores)].sum():  # see open_table in report/databases.py
+    if n_bad := counts[~np.isfinite(scores)].sum():  # see open_table in report/files/databases.py
         raise ValueError(
             f"y_score={table.y_score!r} is NaN or infinite in {n_bad:,} of {n_before:,} rows. "
             "Leave these rows out of the table (where=)."

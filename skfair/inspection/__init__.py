@@ -8,6 +8,8 @@ compared in one picture. Two groups never differ by colour alone.
 Each display has its own file, which explains what its numbers are, how they are computed and how
 they are drawn. Shared parts are in ``_display`` (their base, checks of arguments) and ``_style``
 (colours, lines and legends). ``_scores`` has the densities and intervals of two displays.
+Displays of one family only are in the file ``display.py`` of its folder, and are imported when they
+are first used.
 
 matplotlib is imported when something is drawn: ``pip install "skfair-suite[plot]"``.
 """
@@ -22,13 +24,15 @@ from skfair.inspection.convergence import ConvergenceDisplay
 from skfair.inspection.front import FairnessFrontDisplay
 from skfair.inspection.monitor import MonitorDisplay
 from skfair.inspection.path import FairnessPathDisplay
-from skfair.inspection.ranking import RankingGapDisplay
 from skfair.inspection.rates import GroupRatesDisplay
 from skfair.inspection.score_densities import GroupScoreDisplay
-from skfair.utils.other_names import other_names
+from skfair.utils.deferred import deferred
+from skfair.utils.wings import names_of_wings
 
-if not TYPE_CHECKING:
-    __getattr__ = other_names(__name__)
+if TYPE_CHECKING:
+    from skfair.ranking.display import RankingGapDisplay as RankingGapDisplay
+else:
+    __getattr__, __dir__ = deferred(__name__)
 
 __all__ = [
     "GroupRatesDisplay",
@@ -39,7 +43,7 @@ __all__ = [
     "FairnessFrontDisplay",
     "FairnessPathDisplay",
     "ConvergenceDisplay",
-    "RankingGapDisplay",
     "CertificateDisplay",
     "MonitorDisplay",
+    *names_of_wings(__name__),
 ]

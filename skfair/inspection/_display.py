@@ -5,7 +5,8 @@ Each file of a display says what its numbers are, how they are computed, and how
 makes the display and calls ``plot``. Each passes on the keyword arguments that it does not need.
 
 Displays call the methods of ``Display`` in this order: ``_groups`` returns the groups, ``_start``
-or ``_panels`` returns the axes, and ``_label`` labels a series. ``CohortDisplay`` adds
+or ``_panels`` returns the axes, and ``_label`` labels a series. ``_table`` returns the numbers that
+``plot`` draws, which ``frame`` offers to users. ``CohortDisplay`` adds
 ``from_cohort``, and ``ScoreDisplay`` also ``from_estimator`` for displays of scores. The functions
 at the end check arguments. The docstring of ``Display`` has the paragraphs that several displays
 share, and ``documented`` adds them to others.
@@ -13,11 +14,13 @@ share, and ``documented`` adds them to others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from inspect import signature
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
@@ -79,6 +82,36 @@ class Display:
     # matplotlib Axes, or an array of them. The type is Any, because the types of matplotlib do not
     # allow options that are passed as a dict.
     ax_: Any
+    # Returns the numbers that ``plot`` draws with these arguments
+    _table: ClassVar[Callable[..., pd.DataFrame]]
+    # Arguments of the last plot that choose its numbers. They are passed to ``_table``
+    _drawn: Mapping[str, Any] = MappingProxyType({})
+
+    def frame(self) -> pd.DataFrame:
+        """Return the numbers of the picture as a table.
+
+        The table has a row for each bar or point, and for each point of a line. If arguments of
+        ``plot`` chose the numbers, such as ``kind`` or ``columns``, these are the numbers of the
+        last picture. Lines that show no data, such as a diagonal, are left out.
+
+        Returns
+        -------
+        frame : DataFrame
+            The numbers. A limit is repeated in each row, and is NaN if there is none.
+
+        Examples
+        --------
+        >>> from skfair.inspection import GroupRatesDisplay
+        >>> display = GroupRatesDisplay.from_predictions(
+        ...     None, [1, 0, 0, 0, 1, 1, 1, 0], sensitive_features=["f"] * 4 + ["m"] * 4
+        ... )
+        >>> display.frame()[["rate", "group", "value", "lower", "upper"]].round(2)
+                     rate    group  value  lower  upper
+        0  selection_rate        f   0.25   0.05   0.70
+        1  selection_rate        m   0.75   0.30   0.95
+        2  selection_rate  overall   0.50   0.22   0.78
+        """
+        return self._table(**self._drawn)
 
     @classmethod
     def _needs_matplotlib(cls, method: str) -> str:
@@ -266,6 +299,11 @@ class ScoreDisplay(CohortDisplay):
             kwargs |= cls._of_probabilities
         display: Self = cls.from_predictions(None, scores, sensitive_features=groups, **kwargs)
         return display
+
+
+def stacked(parts: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the columns of several parts below each other. Single values are repeated."""
+    return pd.concat([pd.DataFrame(part) for part in parts], ignore_index=True)
 
 
 def fitted_attribute(estimator: object, name: str, meaning: str) -> Any:

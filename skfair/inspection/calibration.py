@@ -11,6 +11,7 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skfair._typing import (
@@ -25,7 +26,13 @@ from skfair._typing import (
 from skfair.groups.cohort import cohort_of
 from skfair.groups.cohort_rows import score_rows
 from skfair.groups.rates import CellMeans
-from skfair.inspection._display import AxesOrNone, CohortDisplay, check_same_length, documented
+from skfair.inspection._display import (
+    AxesOrNone,
+    CohortDisplay,
+    check_same_length,
+    documented,
+    stacked,
+)
 from skfair.inspection._style import GREY, as_reference, draw_line, is_first, legend_for, look
 from skfair.metrics.scores import outcomes_of_probabilities
 from skfair.utils.response import get_response, positive_class
@@ -224,16 +231,27 @@ class GroupCalibrationDisplay(CohortDisplay):
             as_reference(self.diagonal_, "calibrated")
             ax.set(xlabel="Mean predicted probability", ylabel="Share of positives")
             ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
-        for i, group in enumerate(self.group_names):
-            style, x = look(start + i), self.mean_scores[i]
+        for i, part in enumerate(self._parts()):
+            style, x, group = look(start + i), part["mean_score"], part["group"]
             options = {"marker": style.marker, "label": self._label(name, group)}
-            self.lines_.append(draw_line(ax, x, self.shares[i], style, kwargs, **options))
+            self.lines_.append(draw_line(ax, x, part["share"], style, kwargs, **options))
             if self.low is not None and self.high is not None:
                 color = self.lines_[-1].get_color()
-                self.intervals_.append(ax.vlines(x, self.low[i], self.high[i], color, lw=1))
+                self.intervals_.append(ax.vlines(x, part["lower"], part["upper"], color, lw=1))
         if legend_for(ax, len(self.group_names), widen=is_new, loc="upper left"):
             ax.set_anchor("W")  # so that the legend is next to the square axes
         return self
+
+    def _table(self) -> pd.DataFrame:
+        return stacked(self._parts())
+
+    def _parts(self) -> list[dict[str, Any]]:
+        """Return the numbers of the curve of each group."""
+        without: list[Any] = [np.nan] * len(self.group_names)
+        low, high = self.low or without, self.high or without
+        columns = self.group_names, self.mean_scores, self.shares, low, high
+        names = ("group", "mean_score", "share", "lower", "upper")
+        return [dict(zip(names, part, strict=True)) for part in zip(*columns, strict=True)]
 
 
 def _bins(scores: FloatArray, weights: FloatArray, n_bins: int) -> tuple[IntArray, int]:

@@ -4,6 +4,8 @@ This is figure 2 of partial_fairness_idca. The curve resembles an ROC curve, wit
 classes: a threshold selects the share F_ref of the reference group and the share F_k of group k.
 Parity at every threshold is the diagonal. If a percentile interval is marked, partial statistical
 parity requires that the curve follows the diagonal in the square where the two bands cross.
+
+The display is for scores of any model, so it is not in the folder of partial parity.
 """
 
 from __future__ import annotations
@@ -12,12 +14,19 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
 from skfair.groups.measured_rows import MeasuredRows
 from skfair.inspection import _style
-from skfair.inspection._display import AxesOrNone, ScoreDisplay, check_same_length, documented
+from skfair.inspection._display import (
+    AxesOrNone,
+    ScoreDisplay,
+    check_same_length,
+    documented,
+    stacked,
+)
 from skfair.inspection._scores import bounds_of_groups, interval_text, pairs_of_groups
 
 _BAND = _style.PALETTE[4]  # orange, because the first four colours are used by curves
@@ -191,9 +200,8 @@ class CCDFCurveDisplay(ScoreDisplay):
         if _style.is_first(ax, "parity"):
             (self.diagonal_,) = ax.plot([0, 1], [0, 1], color=_style.GREY, lw=1, label="parity")
             _style.as_reference(self.diagonal_, "parity")
-        curves = zip(self.reference_rates, self.group_rates, self.group_names, strict=True)
         self.lines_ = []
-        for i, (x, y, group) in enumerate(curves, start):
+        for i, (group, x, y) in enumerate(self._curves(), start):
             # There is a marker in each eighth of the picture.
             style, label = _style.look(i), self._label(name, group)
             marked = {"marker": style.marker, "markevery": (0.05, 1 / 8), "markersize": 5}
@@ -211,6 +219,14 @@ class CCDFCurveDisplay(ScoreDisplay):
         if _style.legend_for(ax, len(self.group_names), widen=is_new, loc=free):
             ax.set_anchor("W")  # so that the legend is next to the square axes
         return self
+
+    def _table(self) -> pd.DataFrame:
+        names = ("group", "reference_rate", "group_rate")
+        return stacked(dict(zip(names, curve, strict=True)) for curve in self._curves())
+
+    def _curves(self) -> list[tuple[str, FloatArray, FloatArray]]:
+        """Return each curve: the other group, and the rates of the reference group and of it."""
+        return [*zip(self.group_names, self.reference_rates, self.group_rates, strict=True)]
 
     def _mark_intervals(self) -> list[Any]:
         """Shade the intervals across the axes, and mark them with a bar on each axis."""

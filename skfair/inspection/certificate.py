@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skfair._typing import FloatArray
@@ -146,6 +147,18 @@ class CertificateDisplay(Display):
         ax.margins(y=0.1)
         ax.set(xlabel="Disparity (lower is better)", ylabel=f"{self._quality} (higher is better)")
         return self
+
+    def _table(self) -> pd.DataFrame:
+        steps = np.arange(self.accuracies.size)
+        columns = {
+            "disparity": self.disparities,
+            "bound": self.bounds,
+            self._quality.lower(): self.accuracies,
+            "is_certified": steps < self.n_certified,
+            "is_used": steps == self.n_certified - 1,
+            "limit": np.nan if self.max_disparity is None else self.max_disparity,
+        }
+        return pd.DataFrame(columns)
 
     def _draw_line(self, label: str, disparities: FloatArray, number: int) -> Any:
         """Draw accuracies against disparities, in the look of this series."""

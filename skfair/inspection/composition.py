@@ -1,7 +1,8 @@
 """Shares of the groups in each cluster, as stacked bars beside the shares in the sample.
 
 With several attributes (``intersectional=False``) each cluster has one bar per attribute, and
-``attribute_of_group`` says which attribute a group belongs to.
+``attribute_of_group`` says which attribute a group belongs to. The display is for labels of any
+clusterer, so it is in the folder of none.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
@@ -22,6 +24,7 @@ from skfair.inspection._display import (
     check_shape,
     documented,
     fitted_attribute,
+    stacked,
 )
 from skfair.utils.validation import check_labels, check_names
 
@@ -215,6 +218,19 @@ class ClusterCompositionDisplay(Display):
         # top down, and the dashed line is last.
         _style.legend_beside(ax, [*self.overall_lines_[:1], *self.bars_], reverse=True)
         return self
+
+    def _table(self) -> pd.DataFrame:
+        return stacked(
+            {
+                "attribute": self.attribute_of_group[g],
+                "group": group,
+                "cluster": self.cluster_names,
+                "share": self.shares[g],
+                "overall_share": self.overall_shares[g],
+                "size": self.sizes,
+            }
+            for g, group in enumerate(self.group_names)
+        )
 
     def _draw_attribute(self, attribute: int, n_attributes: int, overrides: dict[str, Any]) -> None:
         """Draw the bars of the groups of one attribute, and their shares in the sample."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, FloatArray, MatrixLike
@@ -16,6 +17,7 @@ from skfair.inspection._display import (
     chosen_names,
     documented,
     fitted_attribute,
+    stacked,
 )
 from skfair.inspection._style import draw_line, look, n_series
 from skfair.utils.text import listed
@@ -155,15 +157,13 @@ class ConvergenceDisplay(Display):
         model = self.name if name is None else name
         for panel, column in zip(panels, self.columns_, strict=True):
             style = look(n_series(panel))
-            values = self.history[column]
-            recorded = np.isfinite(values) & np.isfinite(steps)
-            n_recorded = int(np.count_nonzero(recorded))
+            points = self._points(steps, column)
+            n_recorded = points[0].size
             options: dict[str, Any] = {"marker": style.marker, "markersize": 4}
             if n_recorded > 40:  # with fewer iterations each has a marker
                 options |= {"markevery": n_recorded // 8}
             if model is not None:
                 options["label"] = model
-            points = (steps[recorded], values[recorded])
             self.lines_.append(draw_line(panel, *points, style, kwargs, **options))
             panel.set_ylabel(column.replace("_", " ").capitalize())
             if any(word in column for word in _TO_ZERO):
@@ -171,7 +171,23 @@ class ConvergenceDisplay(Display):
         panels[-1].set_xlabel(_AXES[x])
         if panels[0].get_legend_handles_labels()[0]:
             panels[0].legend()
+        self._drawn = {"x": x, "columns": self.columns_}
         return self
+
+    def _table(
+        self, x: Axis = "iteration", columns: str | Sequence[str] | None = None
+    ) -> pd.DataFrame:
+        steps = self._steps(x)
+        return stacked(
+            {"column": column, **dict(zip((x, "value"), self._points(steps, column), strict=True))}
+            for column in self._check_columns(columns)
+        )
+
+    def _points(self, steps: FloatArray, column: str) -> tuple[FloatArray, FloatArray]:
+        """Return the recorded points of a column: their places on the x axis, and their values."""
+        values = self.history[column]
+        recorded = np.isfinite(values) & np.isfinite(steps)
+        return steps[recorded], values[recorded]
 
     def _check_columns(self, columns: str | Sequence[str] | None) -> list[str]:
         """Return the names of the columns to draw: the given ones, or the usual ones if None."""

@@ -13,6 +13,7 @@ from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
 
@@ -310,6 +311,19 @@ class FairnessFrontDisplay(Display):
             ax.margins(0.15 if self.texts_ else 0.07)
         ax.legend()
         return self
+
+    def _table(self) -> pd.DataFrame:
+        points = np.arange(self.x.size)
+        table = pd.DataFrame({"x": self.x, "y": self.y})
+        table.columns = pd.Index(
+            label.lower().replace(" ", "_") for label in (self.x_label, self.y_label)
+        )
+        return table.assign(
+            name=self.point_names or "",
+            is_nondominated=self.is_nondominated,
+            is_selected=points == self.selected,
+            is_knee=points == self.knee,
+        )
 
     def _write_names(self, marked: set[int]) -> None:
         """Write the names on the better side of the points, where the staircase is not."""

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skfair.groups.compared_groups import names_group
@@ -156,31 +157,50 @@ class MonitorDisplay(Display):
         if self.alarm_at is not None:
             check_number(self.alarm_at, "alarm_at", 0, self.batches.size - 1, Integral)
         ax, start = self._start(ax)
-        style, batches = look(start), self.batches
+        style, table = look(start), self._table()
         marker = marker_of_few(style, int(np.isfinite(self.disparities).sum()))
         options = {"marker": marker, "label": with_name(self.attribute, "recent")}
-        self.line_ = draw_line(ax, batches, self.disparities, style, {}, **options)
-        low, high = self.disparities + np.multiply.outer([-2, 2], self.standard_errors)
-        if self.reference is None or self.min_ratio is not None:
-            low = np.maximum(low, 0)
-        ax.fill_between(batches, low, high, color=style.color, alpha=0.2, lw=0)
-        limits, what = [], "Disparity (lower is better)"
-        if self.max_disparity is not None:
-            limits = [self.max_disparity, -self.max_disparity]
+        batches, ends = table["batch"], (table["lower"], table["upper"])
+        self.line_ = draw_line(ax, batches, table["disparity"], style, {}, **options)
+        ax.fill_between(batches, *ends, color=style.color, alpha=0.2, lw=0)
+        what = "Disparity (lower is better)"
         if self.reference is not None:
             what = f"Difference from {self.reference} (0 is parity)"
         if self.min_ratio is not None:
-            limits = [self.min_ratio, 1 / self.min_ratio]
             what = f"Ratio to {self.reference or 'highest rate'} (1 is parity)"
         label: str | None = with_name(self.attribute, "limit")
-        for limit in limits if self.reference else limits[:1]:  # limits on both sides
+        for limit in filter(np.isfinite, self._limits()):
             ax.axhline(limit, color=GREY, lw=0.8, label=label)
             label = None
-        if self.alarm_at is not None:
-            ax.axvline(batches[self.alarm_at], color=look(1).color, ls="--", label="alarm")
+        for batch in batches[table["is_alarm"]]:
+            ax.axvline(batch, color=look(1).color, ls="--", label="alarm")
         ax.set(xlabel="Batch", ylabel=plain(what))
         ax.legend()
         return self
+
+    def _table(self) -> pd.DataFrame:
+        low, high = self.disparities + np.multiply.outer([-2, 2], self.standard_errors)
+        if self.reference is None or self.min_ratio is not None:
+            low = np.maximum(low, 0)
+        limit, other = self._limits()
+        columns = {
+            "batch": self.batches,
+            "disparity": self.disparities,
+            "lower": low,
+            "upper": high,
+            "limit": limit,
+            "limit_on_other_side": other,
+            "is_alarm": np.arange(self.batches.size) == self.alarm_at,
+        }
+        return pd.DataFrame(columns)
+
+    def _limits(self) -> tuple[float, float]:
+        """Return the limit, and the one on the other side if disparities have signs, else NaN."""
+        limit = np.nan if self.max_disparity is None else self.max_disparity
+        other = -limit
+        if self.min_ratio is not None:
+            limit, other = self.min_ratio, 1 / self.min_ratio
+        return limit, other if self.reference else np.nan
 
 
 def _name_of(reference: Any, attribute: str) -> str | None:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, MatrixLike
+from skfair._typing import ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike
 from skfair.groups.sensitive import sensitive_of
 from skfair.inspection import _style
 from skfair.inspection._display import (
@@ -22,6 +22,7 @@ from skfair.inspection._display import (
     check_same_length,
     documented,
     if_given,
+    stacked,
 )
 from skfair.inspection.rates import read_rates
 from skfair.metrics.reports import group_report
@@ -200,7 +201,7 @@ class FairnessPathDisplay(Display):
         self.after_: list[Any] = []
         for k, (panel, table) in enumerate(zip(panels, models, strict=True)):
             _style.label_rows(panel, names, [f"n = {n:,.0f}" for n in before["n"].iloc[:-1]])
-            self._draw_dots(panel, table, rate, kwargs)
+            self._draw_dots(panel, k, rate, kwargs)
             panel.set_title(f"{titles[k]}\n{_reached(table, rate)}", loc="left", size="medium")
             panel.set_xlim(0, 1.12 * (np.nanmax([0.0, *ends]) or 1.0))
             if k >= len(panels) - n_columns:  # the lowest panel of its column
@@ -211,17 +212,38 @@ class FairnessPathDisplay(Display):
         self.before_[0].set_label(f"{self._label(name, 'before')}: {_reached(before, rate)}")
         self.after_[0].set_label(f"{self._label(name, 'with the limit')}{interval}")
         self.figure_.legend(handles=[self.before_[0], self.after_[0]], **_LEGEND)
+        self._drawn = {"rate": rate}
         return self
 
-    def _draw_dots(self, panel: Axes, table: pd.DataFrame, rate: str, overrides: Any) -> None:
-        """Draw for each group its rate before and in ``table``, and a line between them."""
+    def _table(self, rate: str = "selection_rate") -> pd.DataFrame:
+        n_models = len(self.reports) - 1
+        limits = np.full(n_models, np.nan) if self.max_disparities is None else self.max_disparities
+        groups = self.reports[0].index[:-1]
+        return stacked(
+            {
+                "model": k,
+                "limit": limits[k],
+                "rate": rate,
+                "group": [*map(str, groups)],
+                **self._dots(k, rate),
+                "n": self.reports[k + 1]["n"].to_numpy(np.float64)[:-1],
+            }
+            for k in range(n_models)
+        )
+
+    def _dots(self, model: int, rate: str) -> dict[str, FloatArray]:
+        """Return the rate of each group before and by a model, and the ends of its interval."""
+        table, ends = self.reports[model + 1], {"after": "", "lower": "_low", "upper": "_high"}
+        columns = {"before": self.reports[0][rate]}
+        columns |= {name: table.get(f"{rate}{end}", table[rate]) for name, end in ends.items()}
+        return {name: column.to_numpy(np.float64)[:-1] for name, column in columns.items()}
+
+    def _draw_dots(self, panel: Axes, model: int, rate: str, overrides: Any) -> None:
+        """Draw for each group its rate before and by a model, and a line between them."""
         from matplotlib.lines import Line2D
 
-        low, new, high = (
-            table.get(f"{rate}{end}", table[rate]).to_numpy(np.float64)[:-1]
-            for end in ("_low", "", "_high")
-        )
-        old, rows = self.reports[0][rate].to_numpy(np.float64)[:-1], range(len(new))
+        old, new, low, high = self._dots(model, rate).values()
+        rows = range(len(new))
         panel.hlines(rows, old, new, color=_style.GREY, lw=1.5, alpha=0.6, zorder=1)
         hollow: Any = {"ms": 7, "mfc": "white", "color": _style.GREY, "zorder": 1.5}
         self.before_ += panel.plot(old, rows, "o", **hollow)

@@ -34,6 +34,7 @@ from skfair.inspection._display import (
     chosen_names,
     documented,
     if_given,
+    stacked,
 )
 from skfair.metrics.reports import group_report
 from skfair.utils.response import get_response, positive_class
@@ -363,6 +364,31 @@ class GroupRatesDisplay(CohortDisplay):
         _style.legend_beside(ax)
         return self
 
+    def _table(self) -> pd.DataFrame:
+        return stacked(self._points(i) for i in range(len(self.rates)))
+
+    def _points(self, i: int) -> dict[str, Any]:
+        """Return the numbers of rate number i: those of the groups, and of the last row."""
+        last, n_groups = self.reference or "overall", len(self.group_names)
+        counts: list[Any] = [np.nan] * (n_groups + 1)
+        if self.n_samples is not None:
+            counts = [*self.n_samples.tolist(), self.n_overall]
+        ends = {"lower": (self.low, self.overall_low), "upper": (self.high, self.overall_high)}
+        return {
+            "rate": self.rates[i],
+            "group": [*self.group_names, last],
+            "value": np.append(self.values[i], self.overall[i]),
+            **{
+                name: np.append(
+                    np.full(n_groups, np.nan) if own is None else own[i],
+                    np.nan if overall is None else overall[i],
+                )
+                for name, (own, overall) in ends.items()
+            },
+            "n": counts,
+            "is_baseline": [False] * n_groups + [True],
+        }
+
     def _draw_rate(
         self,
         i: int,
@@ -377,12 +403,14 @@ class GroupRatesDisplay(CohortDisplay):
         """
         from matplotlib.lines import Line2D
 
-        ax, rate, values = self.ax_, self.rates[i], np.append(self.values[i], self.overall[i])
+        ax, rate, points = self.ax_, self.rates[i], self._points(i)
+        values = points["value"]
         known = _KNOWN_RATES.index(rate) if rate in _KNOWN_RATES else len(_KNOWN_RATES) + i
         style, label = _style.look(known), self._label(name, rate.replace("_", " "))
-        ends = (self.low, self.overall_low), (self.high, self.overall_high)
         options: dict[str, Any] = {"color": style.color, "label": label}
-        options["xerr"] = _errors(values, *ends, rate=i)
+        if self.low is not None and self.high is not None:
+            # Bootstrap intervals of few rows may lie on one side of the rate. Bars then end at it.
+            options["xerr"] = np.maximum([values - points["lower"], points["upper"] - values], 0.0)
         line = {"color": style.color, "linestyle": style.linestyle, "lw": 1, "zorder": 0.6}
         fill = _FILLS[model % len(_FILLS)]
         options |= {"linestyle": "none", "marker": style.marker, "fillstyle": fill}
@@ -395,23 +423,6 @@ class GroupRatesDisplay(CohortDisplay):
         note = {"color": style.color, "size": "x-small", "va": "center"}
         undefined = rows[np.isnan(values)]
         self.undefined_ += [ax.text(0, row, "undefined", **note) for row in undefined]
-
-
-def _errors(
-    values: FloatArray, *ends: tuple[FloatArray | None, FloatArray | None], rate: int
-) -> FloatArray | None:
-    """Return the lengths of the error bars of a rate to the left and right, or None without ends.
-
-    ``ends`` are the lower and the upper ends, each as a pair (of the groups, of the whole sample).
-    """
-    lengths = []
-    for (groups, overall), sign in zip(ends, (1, -1), strict=True):
-        if groups is None:
-            return None
-        end = np.append(groups[rate], np.nan if overall is None else overall[rate])
-        lengths.append(sign * (values - end))
-    # Bootstrap intervals of few rows may lie on one side of the rate. Lengths are then cut at 0.
-    return np.maximum(lengths, 0.0)
 
 
 def _numbers(report: pd.DataFrame, rates: list[str], has_reference: bool) -> dict[str, FloatArray]:

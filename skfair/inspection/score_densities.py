@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntervalLike
 from skfair.groups.cohort import cohort_of
 from skfair.groups.cohort_rows import score_rows
 from skfair.inspection import _scores
-from skfair.inspection._display import AxesOrNone, ScoreDisplay, documented
+from skfair.inspection._display import AxesOrNone, ScoreDisplay, documented, stacked
 from skfair.inspection._style import GREY, as_reference, axes_for, is_first, legend_for, look
 from skfair.utils.text import listed
 from skfair.utils.validation import check_names, check_numbers, check_scores, check_weights
@@ -233,7 +234,27 @@ class GroupScoreDisplay(ScoreDisplay):
         else:
             ax.set(ylabel="Density", ylim=(0, None))
             legend_for(ax, n_groups, widen=is_new)
+        self._drawn = {"kind": kind, "bins": bins, "bw_method": bw_method}
         return self
+
+    def _table(
+        self,
+        kind: Literal["density", "hist"] = "density",
+        bins: Any = 30,
+        bw_method: _scores.Bandwidth = "scott",
+    ) -> pd.DataFrame:
+        outlines = self._outlines(kind, bins, bw_method)
+        named = zip(self.group_names, outlines, strict=True)
+        if kind == "hist":
+            return stacked(
+                {"group": group, "lower": edges[:-1], "upper": edges[1:], "density": heights}
+                for group, (edges, heights) in named
+            )
+        # If all scores of a group are equal, it has one score and no density.
+        return stacked(
+            {"group": group, "score": x, "density": heights if heights.size else np.nan}
+            for group, (x, heights) in named
+        )
 
     def _outlines(
         self, kind: Literal["density", "hist"], bins: Any, bw_method: _scores.Bandwidth

@@ -12,9 +12,30 @@ are read where they are, and only few weighted rows that stand for all others tr
 from typing import TYPE_CHECKING
 
 from skfair.utils.deferred import deferred
+from skfair.utils.wings import names_of_wings
 
 if TYPE_CHECKING:
+    from skfair.cluster.spectral.metrics import normalized_cut as normalized_cut
     from skfair.metrics._all import *
+    from skfair.partial_parity.metrics import partial_ccdf_gap as partial_ccdf_gap
+    from skfair.partial_parity.metrics import (
+        partial_demographic_parity_gap as partial_demographic_parity_gap,
+    )
+    from skfair.partial_parity.metrics import (
+        partial_equal_opportunity_gap as partial_equal_opportunity_gap,
+    )
+    from skfair.partial_parity.metrics import (
+        partial_equalized_odds_gap as partial_equalized_odds_gap,
+    )
+    from skfair.partial_parity.metrics import partial_group_auc_gap as partial_group_auc_gap
+    from skfair.partial_parity.metrics import (
+        partial_statistical_parity_gap as partial_statistical_parity_gap,
+    )
+    from skfair.partial_parity.metrics import suggest_interval as suggest_interval
+    from skfair.ranking.metrics import exposure_gap as exposure_gap
+    from skfair.ranking.metrics import ndcg as ndcg
+    from skfair.ranking.metrics import pair_error_gap as pair_error_gap
+    from skfair.ranking.metrics import rank_gap as rank_gap
 else:
     __getattr__, __dir__ = deferred(__name__)
 
@@ -34,21 +55,19 @@ __all__ = [
     # losses and mean scores
     "loss_parity_difference", "largest_group_loss", "excess_loss", "mean_score_difference",
     "mean_residual_difference",
-    # scores within a percentile interval
-    "partial_statistical_parity_gap", "partial_demographic_parity_gap", "partial_group_auc_gap",
-    "partial_equal_opportunity_gap", "partial_equalized_odds_gap", "partial_ccdf_gap",
-    "noise_floor", "suggest_interval",
+    # what random groups show
+    "noise_floor",
     # adverse impact, from counts
     "impact_ratios", "selection_tests",
     # do limits hold for new people?
     "disparity_test", "disparity_upper_bound", "disparity_bounds", "outcome_bounds",
     "sample_size",
-    # rankings of queries
-    "pair_error_gap", "exposure_gap", "rank_gap", "ndcg",
     # clusterings
     "balance_score", "cluster_balances", "share_deviation", "share_ratio", "kl_fairness_error",
-    "kmeans_cost", "normalized_cut", "price_of_fairness", "hypervolume", "nondominated",
+    "kmeans_cost", "price_of_fairness", "hypervolume", "nondominated",
     # reports and scorers
     "group_report", "fairness_report", "make_fairness_scorer", "make_group_metric",
     "get_scorer", "get_scorer_names",
+    # those of one family, such as rankings or spectral clustering, are in its folder
+    *names_of_wings(__name__),
 ]  # fmt: skip

@@ -7,9 +7,7 @@ from skfair.metrics.intervals import *
 from skfair.metrics.labels import *
 from skfair.metrics.losses import *
 from skfair.metrics.own_metrics import *
-from skfair.metrics.partial import *
 from skfair.metrics.proxy_bounds import *
-from skfair.metrics.rankings import *
 from skfair.metrics.reports import *
 from skfair.metrics.scorers import *
 from skfair.metrics.scores import *

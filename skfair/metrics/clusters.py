@@ -6,9 +6,12 @@ the (weighted) number of rows by group and cluster, which ``_tables`` counts in 
 is equation (3) of fair_spectral_dc and section 3.1 of safairkm. The Kullback-Leibler fairness error
 is equation (7) of safairkm.
 
-The costs know no groups: ``kmeans_cost`` (``_cost_of_rows``, for sparse rows ``_sparse_cost``) and
-``normalized_cut`` (``_dense_cut`` or ``_sparse_cut``) read data or a graph, and
-``price_of_fairness`` compares two costs.
+The costs know no groups: ``kmeans_cost`` (``_cost_of_rows``, for sparse rows ``_sparse_cost``)
+reads data, and ``price_of_fairness`` compares two costs. The cost of a graph, ``normalized_cut``,
+is in ``skfair/cluster/spectral/metrics.py``.
+
+These metrics measure k-means, spectral clustering, and ``FairAssignment`` of the core around any
+clusterer of scikit-learn. So they belong to no wing, and they are here, where the core offers them.
 
 Conventions that hold throughout: labels are names, not numbers (-1, the noise of DBSCAN, is a
 cluster like any other). A row of weight 0 counts as absent, and so do a group and a cluster that
@@ -27,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import rel_entr
-from sklearn.utils import check_array, gen_batches
+from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions, validate_parameter_constraints
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, MatrixLike, Rows
@@ -488,83 +491,6 @@ def kmeans_cost(
     return float(total / masses.sum()) if mean else float(total)
 
 
-def normalized_cut(affinity: Any, labels: ColumnLike) -> float:
-    r"""Compute the normalised cut of a clustering of a graph.
-
-    For each cluster, the weight of the edges that leave it is divided by the sum of the degrees of
-    its nodes. The cut is the sum over the clusters:
-
-    .. math:: \sum_k \frac{\sum_{i \in C_k, j \notin C_k} w_{ij}}{\sum_{i \in C_k} d_i},
-        \qquad d_i = \sum_j w_{ij}
-
-    Parameters
-    ----------
-    affinity : {array-like, sparse matrix} of shape (n_samples, n_samples)
-        Symmetric matrix of the weights of the edges, which must be at least 0. The diagonal counts
-        in the degrees, as it does in the normalised Laplacian.
-    labels : array-like of shape (n_samples,)
-        Cluster of each node. Any labels are accepted.
-
-    Returns
-    -------
-    cut : float
-        The cut, between 0 and the number of clusters (smaller is better).
-
-    See Also
-    --------
-    kmeans_cost : The cost of k-means.
-    price_of_fairness : Compares the cut with that of an unconstrained clustering.
-
-    Notes
-    -----
-    O(n^2), or O(nnz) for a sparse matrix. A dense matrix is read in blocks of rows. A cluster
-    without edges (isolated nodes only) contributes 0, because no edge of it is cut. This is the
-    limit for vanishing weights on the diagonal, and it agrees with the normalised Laplacian of
-    SciPy.
-
-    Examples
-    --------
-    >>> from skfair.metrics import normalized_cut
-    >>> path = [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0]]
-    >>> round(normalized_cut(path, [0, 0, 1, 1]), 3)
-    0.667
-    """
-    if is_lazy(affinity, labels):
-        raise TypeError(
-            "normalized_cut needs the affinities of all pairs of rows and does not read Dask "
-            "collections. Pass the affinities of a sample, after compute()."
-        )
-    affinity = check_array(affinity, accept_sparse="csr", dtype="numeric", input_name="affinity")
-    if affinity.dtype.kind not in "biuf":
-        raise ValueError(f"affinity must hold numbers, got the dtype {affinity.dtype}.")
-    n_nodes, n_columns = affinity.shape
-    if n_nodes != n_columns:
-        raise ValueError(
-            f"affinity must be a square matrix of the weights between rows, got shape "
-            f"{affinity.shape}. To measure clusters of data X, pass a graph of them, for example "
-            "sklearn.metrics.pairwise.rbf_kernel(X)."
-        )
-    codes, n_clusters = check_clusters(labels, None, n_nodes)
-    if sparse.issparse(affinity):
-        affinity = _canonical(affinity)
-    lowest = float(affinity.min())
-    if lowest < 0:
-        raise ValueError(
-            f"affinity has negative weights (smallest: {lowest:g}). Pass similarities, at least 0; "
-            "distances d turn into similarities with exp(-d), for example."
-        )
-    measure = _sparse_cut if sparse.issparse(affinity) else _dense_cut
-    cut, degree, asymmetry = measure(affinity, codes)
-    if asymmetry > _symmetry_tolerance(affinity):
-        raise ValueError(
-            f"affinity is not symmetric: an entry and its mirror image differ by {asymmetry:g}. "
-            "Pass (affinity + affinity.T) / 2, for example for a graph of nearest neighbours."
-        )
-    cuts = np.bincount(codes, weights=cut, minlength=n_clusters)
-    volumes = np.bincount(codes, weights=degree, minlength=n_clusters)
-    return float((cuts / np.where(volumes > 0, volumes, 1.0)).sum())
-
-
 def price_of_fairness(cost: float, reference_cost: float) -> float:
     r"""Compute the relative increase in cost of a fair clustering over an unconstrained one.
 
@@ -654,7 +580,7 @@ def _cost_of_rows(
     weights = check_weights(sample_weight, n_samples, are_all=are_all)
     weights = np.ones(n_samples) if weights is None else weights
     if not isinstance(rows, np.ndarray):
-        rows = _canonical(rows)
+        rows = canonical(rows)
     if centers is None:
         centers = _centers(rows, codes, weights, len(levels))
     masses = np.bincount(codes, weights, len(levels)).astype(np.float64)
@@ -712,7 +638,7 @@ def _centers(X: Any, codes: IntArray, weights: FloatArray, n_clusters: int) -> F
     return np.asarray(sums / np.where(masses > 0, masses, 1.0)[:, None])
 
 
-def _canonical(matrix: Any) -> Any:
+def canonical(matrix: Any) -> Any:
     """Return a CSR matrix without repeated entries; if it has some, a copy is changed."""
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
@@ -744,46 +670,3 @@ def _sparse_cost(X: Any, codes: IntArray, weights: FloatArray, centers: FloatArr
     # into a cost.
     zeros = np.where(n_stored == n_members, 0.0, np.maximum(masses - stored, 0.0))
     return cost + float(zeros @ flat**2)
-
-
-def _dense_cut(affinity: NDArray[Any], codes: IntArray) -> tuple[FloatArray, FloatArray, float]:
-    """Return the cut weight and the degree of each node, and the largest asymmetry.
-
-    The degree is the weight of all edges of a node, and the cut weight the weight of its edges to
-    other clusters. The asymmetry is the largest difference of an entry and its mirror image.
-    """
-    n_nodes = len(affinity)
-    cut, degree = np.empty(n_nodes), np.empty(n_nodes)
-    asymmetry = 0.0
-    for rows in gen_batches(n_nodes, max(1, NUMBERS // n_nodes)):
-        block = affinity[rows].astype(np.float64)  # a copy, multiplied in place below
-        degree[rows] = block.sum(axis=1)
-        asymmetry = max(asymmetry, float(np.abs(block - affinity[:, rows].T).max()))
-        block *= codes[rows, None] != codes
-        cut[rows] = block.sum(axis=1)
-    return cut, degree, asymmetry
-
-
-def _sparse_cut(affinity: Any, codes: IntArray) -> tuple[FloatArray, FloatArray, float]:
-    """Do the same as ``_dense_cut`` for a CSR matrix."""
-    if affinity.dtype.kind != "f":
-        affinity = affinity.astype(np.float64)  # differences of unsigned integers wrap around
-    n_nodes = affinity.shape[0]
-    asymmetry = float(abs(affinity - affinity.T).max())
-    rows = np.repeat(np.arange(n_nodes), np.diff(affinity.indptr))
-    outside = affinity.data * (codes[rows] != codes[affinity.indices])
-    cut, degree = (
-        np.bincount(rows, weights=values, minlength=n_nodes).astype(np.float64)
-        for values in (outside, affinity.data)
-    )
-    return cut, degree, asymmetry
-
-
-def _symmetry_tolerance(affinity: Any) -> float:
-    """Return the largest asymmetry that is taken for rounding error.
-
-    It is a share of the largest weight: 100 rounding errors of the matrix's own dtype, and 1e-10 at
-    least.
-    """
-    precision = np.finfo(affinity.dtype).eps if affinity.dtype.kind == "f" else 0.0
-    return float(max(1e-10, 100 * precision)) * float(affinity.max())

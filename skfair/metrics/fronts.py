@@ -6,7 +6,7 @@ Everything here needs one sort and a running maximum: sorted by cost, a point is
 balance is above the best one so far.
 
 Any two criteria will do, one to be minimised and one to be maximised. For two costs pass the
-negative of one of them.
+negative of one of them: ``FairnessPath`` of the core finds the nondominated models by it.
 """
 
 from __future__ import annotations

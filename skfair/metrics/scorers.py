@@ -19,6 +19,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from sys import _getframe
 from typing import Any
 
@@ -34,13 +35,13 @@ from skfair.groups.attributes import check_aligned
 from skfair.groups.compared_groups import refuse_signed
 from skfair.groups.named_columns import column_positions, take_columns
 from skfair.metrics import __all__ as PUBLIC
-from skfair.metrics import clusters, labels, losses, rankings, scores
-from skfair.metrics import partial as partial_metrics
+from skfair.metrics import clusters, labels, losses, scores
 from skfair.metrics.own_metrics import WorstClass, takes_pos_label
 from skfair.utils.dask_collections import align, is_lazy, known_sizes, meta_of, without_rows
 from skfair.utils.response import get_response, positive_class, response_method_of, takes_groups
 from skfair.utils.text import did_you_mean, listed
 from skfair.utils.validation import one_dimensional
+from skfair.utils.wings import names_of_wings
 from skfair.utils.wrappers import refuse_positions
 
 # For each positional parameter of a metric: the method of the estimator that computes it, or None
@@ -60,7 +61,13 @@ Metric = Callable[..., float]
 _LARGER = ("_ratio", "_score", "ndcg")
 _SMALLER = ("_difference", "_gap", "_loss", "_rate", "_deviation", "_error")
 _WITHOUT_GROUPS = {"expected_calibration_error"}
-_MODULES = (labels, scores, losses, partial_metrics, rankings, clusters)
+_MODULES = (labels, scores, losses, clusters)
+_METRICS: dict[str, Metric] = {
+    name: getattr(module, name) for module in _MODULES for name in PUBLIC if hasattr(module, name)
+} | {
+    name: getattr(import_module(module), name)
+    for name, module in names_of_wings("skfair.metrics").items()
+}
 # Name of the scorer -> (metric, greater is better). As in scikit-learn, a metric that is better
 # when smaller is negated, and its scorer's name says so.
 SCORERS: dict[str, tuple[Metric, bool]] = {
@@ -68,9 +75,8 @@ SCORERS: dict[str, tuple[Metric, bool]] = {
     "accuracy": (accuracy_score, True),
     **{
         (name if name.endswith(_LARGER) else f"neg_{name}"): (metric, name.endswith(_LARGER))
-        for module in _MODULES
-        for name, metric in vars(module).items()
-        if name in PUBLIC and name.endswith(_LARGER + _SMALLER) and name not in _WITHOUT_GROUPS
+        for name, metric in _METRICS.items()
+        if name.endswith(_LARGER + _SMALLER) and name not in _WITHOUT_GROUPS
     },
 }
 
@@ -84,10 +90,12 @@ METHODS: dict[Metric, str | tuple[str, ...]] = {
     # Calibration is defined for probabilities only.
     scores.calibration_difference: "predict_proba",
     scores.expected_calibration_error: "predict_proba",
-    **dict.fromkeys(
-        (rankings.pair_error_gap, rankings.exposure_gap, rankings.rank_gap, rankings.ndcg),
-        ("decision_function", "predict_proba", "predict"),
-    ),
+    # Rankers have only ``predict``.
+    **{
+        metric: ("decision_function", "predict_proba", "predict")
+        for metric, _ in SCORERS.values()
+        if "query_id" in inspect.signature(metric).parameters
+    },
 }
 
 

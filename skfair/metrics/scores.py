@@ -3,7 +3,8 @@
 Metrics of distributions and rankings sort the scores within each group once, O(n log n), as
 ``SortedScores``, and compare pairs of groups by merging (:mod:`skfair._kernels.sorted_pairs`),
 O(n G) for all pairs of G groups. ``gap_of_pairs`` does this for each attribute and reduces the
-pairs to one number. :mod:`skfair.metrics.partial` does the same within a percentile interval.
+pairs to one number. ``skfair/partial_parity/metrics.py`` does the same within percentile
+intervals.
 
 The *rank* of a threshold in a group is the share of the group that scores above it (Definition 4.1
 of partial_fairness_idca). A row owns the ranks from the share of the group that scores above it to

@@ -27,7 +27,6 @@ from skfair.groups.attributes import MAX_LEVELS, check_aligned
 from skfair.groups.cohort import Cohort, with_columns
 from skfair.groups.cohort_rows import outcome_rows, refuse_kinds
 from skfair.groups.compared_groups import names_group
-from skfair.groups.decision_memo import read_memo
 from skfair.groups.declared_rates import is_f_score, rate_named
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.measured_rows import MeasuredRows
@@ -36,6 +35,7 @@ from skfair.groups.row_units import unit_codes, unit_numbers
 from skfair.groups.table import GroupTable
 from skfair.metrics.labels import LABEL_METRICS, LabelSpec
 from skfair.metrics.own_metrics import GroupMetric
+from skfair.records.decision_memo import read_memo
 from skfair.utils.text import check_text, did_you_mean, listed
 from skfair.utils.validation import check_limit, check_number, check_probability, one_dimensional
 from skfair.utils.warn import unwanted, warn_user

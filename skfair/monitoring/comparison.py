@@ -384,7 +384,9 @@ class Comparison:
         for attribute in {a for a, _ in made.keys}:
             total = counts[[a == attribute for a, _ in made.keys]].sum()
             if total != made.n_rows or total > MOST_ROWS:
-                raise ValueError(f"The counts are not those of {made.n_rows} rows.")
+                raise ValueError(
+                    f"The state has {made.n_rows} rows, but counts {total:g} of {attribute!r}."
+                )
         [made.last_rows] = texts([state.get("last_rows", "")], 1)
         units = state.get("units", [])
         made.met = set(checked_numbers(units, "units", (len(units),), 0, 1).tolist())
@@ -413,7 +415,9 @@ class Comparison:
         with np.errstate(all="ignore"):
             evidence = made.evidence()[0]
         if not np.isfinite(evidence):
-            raise ValueError(f"The evidence of the state is {evidence}.")
+            raise ValueError(
+                f"The sums of the state give the evidence {evidence}, no finite number."
+            )
         return made
 
 

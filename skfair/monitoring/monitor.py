@@ -19,9 +19,7 @@ from skfair._typing import ClassLabel, ColumnLike, ColumnsLike
 from skfair.groups.cohort import cohort_of, with_columns
 from skfair.groups.cohort_calls import method_takes_cohort
 from skfair.groups.compared_groups import Reference
-from skfair.groups.decision_memo import Memo
 from skfair.groups.limits import Limit
-from skfair.groups.record import Paths, write_record
 from skfair.groups.table import GroupTable
 from skfair.metrics.own_metrics import GroupMetric
 from skfair.monitoring import state as stored
@@ -39,6 +37,8 @@ from skfair.monitoring.batches import (
 )
 from skfair.monitoring.comparison import COLUMNS, MOST_ROWS, Alarm, Comparison
 from skfair.monitoring.late_labels import LatePredictions
+from skfair.records.decision_memo import Memo
+from skfair.records.record import Paths, write_record
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.keywords import groups_by_name
 from skfair.utils.text import listed
@@ -551,7 +551,8 @@ class DisparityMonitor:
     def _restore(self, state: dict[str, Any]) -> None:
         """Take over the state that ``to_json`` wrote; raise if no monitor can have this state."""
         if state["settings"].keys() != self._settings().keys():
-            raise ValueError("The settings are not those of a monitor.")
+            given = sorted(state["settings"])
+            raise ValueError(f"The state has the settings {given}, which no monitor writes.")
         check_number(state["stride"], "stride", 1, MOST_ROWS, kind=int)
         self._stride = state["stride"]
         self._seen = Comparison.restored(self._settings(), state)

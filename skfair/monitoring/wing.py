@@ -2,7 +2,7 @@
 
 The empty text says that the name is this package, not something in one of its modules.
 :func:`verifiers` is for ``python -m skfair verify``, and :func:`monitors` for the command
-``monitor``, which reads files as audits do (``skfair/report/command_monitor.py``).
+``monitor``, which reads files as audits do (``skfair/report/commands/monitor.py``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skfair.groups.record import Verifier
+    from skfair.records.record import Verifier
 
 # Options of ``verify`` about rows and models, which records of monitors do not have
 _OF_ROWS = ("key", "model_file", "table", "query", "encoding", "decimal")
@@ -21,9 +21,9 @@ def verifiers() -> dict[str, Verifier]:
     """Return what compares the record of a monitor with the saved monitor, by its kind."""
 
     def verify(record: Any, options: Any) -> Any:
-        from skfair.groups.record import unused
         from skfair.monitoring import DisparityMonitor
         from skfair.monitoring.state import parts_of
+        from skfair.records.record import unused
 
         lacks = dict.fromkeys(_OF_ROWS, "a record of a monitor has none")
         return parts_of(DisparityMonitor.load(options.data)), list(unused(options, lacks))

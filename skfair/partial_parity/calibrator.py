@@ -135,13 +135,8 @@ class PartialParityCalibrator(
         True if ``train_disparity_`` is at most ``effective_disparity_``. This refers to the
         training rows. Use ``certificate`` for a limit that holds for the population.
     status_ : str
-        Result of the fit.
-
-        - "converged": The limit holds on the training rows.
-        - "infeasible": The limit is violated, because many scores are tied.
-        - "certified": The limit is certified for the population.
-        - "no_solution": No maps could be certified. The maps with the smallest disparity are kept,
-          without a guarantee.
+        How the fit ended. If ties make the limit impossible, the limit meant here is
+        ``effective_disparity_``, which only rounding errors can exceed.
 
     See Also
     --------
@@ -173,6 +168,7 @@ class PartialParityCalibrator(
     disparity within the interval: 0.19
     """
 
+    _endings = ("converged", "infeasible", "certified", "no_solution")
     _takes_partitions = True
     _names_group_columns = False  # no warning about columns like groups: predictions use groups
     _parameter_constraints: dict[str, Any] = {

@@ -171,15 +171,7 @@ class PartialParityClassifier(
     n_solves_ : int
         Number of problems that were solved.
     status_ : str
-        Result of the fit.
-
-        - "converged": The solver converged, and the limit is satisfied.
-        - "max_iter": The solver reached ``max_iter`` before it converged.
-        - "stopped": A callback stopped the fit.
-        - "infeasible": The limit is violated on the training rows.
-        - "certified": The limit is certified for the population.
-        - "no_solution": No model could be certified. The model with the smallest disparity is kept,
-          without a guarantee.
+        How the fit ended. With ``enforce="surrogate"``, the smooth form of the limit counts.
     history_ : dict of str to ndarray
         Progress of the solver.
 
@@ -210,6 +202,7 @@ class PartialParityClassifier(
     disparity within the interval: 0.17
     """
 
+    _endings = ("converged", "max_iter", "stopped", "infeasible", "certified", "no_solution")
     _parameter_constraints: dict[str, Any] = {
         "interval": "no_validation",  # Intervals checks it
         "constraint": [str, Constraint],

@@ -54,6 +54,7 @@ from skfair.problems.erm.problem import LinearConstrainedERM
 from skfair.solvers.base import SOLVERS, Solver, SolverResult, check_needs
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
 from skfair.solvers.erm.al_newton import ALNewton
+from skfair.utils.endings import ENDINGS
 from skfair.utils.registry import without_papers
 from skfair.utils.text import did_you_mean
 from skfair.utils.warn import warn_user
@@ -359,7 +360,7 @@ def report(
     is_smooth = problem.objective.is_smooth and model.has_curvature
     if result.status == "max_iter" and is_final and solved.is_precise and is_smooth:
         warn_user(
-            f"The solver stopped after {result.n_iter} steps with a residual of {residual:.2g} "
+            f"{ENDINGS['max_iter']} After {result.n_iter} steps the residual is {residual:.2g} "
             f"(tol={fit.options['tol']:g}). Raise max_iter, or standardise the columns.",
             ConvergenceWarning,
         )

@@ -4,7 +4,7 @@ The steps satisfy sigma(x) + sigma(-x) = 1, so each pair of groups k, l needs on
 
 .. math:: -\kappa \le \sum_{i \in k} \sum_{j \in l} m_i m_j \sigma(z_i - z_j) - \frac12 \le \kappa
 
-where m_i is the mass of row i inside the interval of its group, as in :mod:`skfair.metrics.partial`
+where m_i is the mass of row i inside the interval of its group, as in ``metrics.py``
 ("overlap mass": rows at the ends count in part, and tied rows share their mass). The masses depend
 on the ranking, but the sum is continuous, because two rows that change places have equal scores at
 that point. Slopes take the masses as constant, which is exact if no two scores are equal.

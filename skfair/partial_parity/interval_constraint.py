@@ -85,10 +85,10 @@ class IntervalConstraint(Constraint):
         return self.inner.subset
 
     @property
-    def ranked(self) -> type[RankedMoment]:  # type: ignore[override]
+    def ranked(self) -> type[RankedMoment]:
         """Moment of the constraint over ranked rows."""
         inner = self.inner
-        ranked = inner.ranked
+        ranked: type[RankedMoment] | None = getattr(inner, "ranked", None)
         if ranked is None and isinstance(inner, SelectionParity):
             return RateMoment
         if ranked is None:

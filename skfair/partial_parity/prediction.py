@@ -143,7 +143,7 @@ def settled(
 def store(estimator: Fitted, attributes: Mapping[str, Any]) -> Fitted:
     """Store the attributes of a fit, delete those of an earlier one; return the estimator."""
     estimator._forget("coef_", "intercept_", "model_", "parameters_", "noise_floor_")
-    estimator.__dict__.update(attributes)
+    estimator._store(attributes)
     return estimator
 
 
@@ -365,7 +365,11 @@ class PartialPrediction(Certified, ClassifierMixin):
             )
         within = read_constraint(self.constraint)
         if not within.metric:
-            raise ValueError(f"constraint={self.constraint!r} looks at no interval of ranks.")
+            raise ValueError(
+                f"disparity_upper_bound needs a constraint on an interval of ranks, got "
+                f"constraint={self.constraint!r}. Pass the decisions and this constraint to "
+                "skfair.metrics.disparity_upper_bound."
+            )
         groups = read_part_groups(self, X, sensitive_features)
         if y is None and within.classes:
             raise ValueError(f"constraint={self.constraint!r} looks at classes: pass y.")

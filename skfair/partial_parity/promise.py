@@ -34,8 +34,8 @@ from skfair.groups.intervals import Intervals
 from skfair.groups.limits import InForce, Limit, limits_of_attributes, loosest
 from skfair.groups.measured_rows import MeasuredRows
 from skfair.groups.row_units import RowUnits
-from skfair.metrics.partial import StatisticalParityGap
 from skfair.partial_parity.interval_constraint import IntervalConstraint, read_constraint
+from skfair.partial_parity.metrics import StatisticalParityGap
 from skfair.partial_parity.ranked_moment import IntervalRows
 from skfair.partial_parity.surrogates import Surrogate
 from skfair.utils.rounding import ROUNDING

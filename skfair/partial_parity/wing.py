@@ -10,12 +10,22 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+_METRICS = (
+    "partial_statistical_parity_gap",
+    "partial_demographic_parity_gap",
+    "partial_group_auc_gap",
+    "partial_equal_opportunity_gap",
+    "partial_equalized_odds_gap",
+    "partial_ccdf_gap",
+    "suggest_interval",
+)
 NAMES = {
     "skfair.classification": {
         "PairLoss": "pair_losses",
         "PartialParityCalibrator": "calibrator",
         "PartialParityClassifier": "classifier",
     },
+    "skfair.metrics": dict.fromkeys(_METRICS, "metrics"),
     "skfair.constraints.partial": {
         "GroupAUC": "group_auc",
         "IntervalConstraint": "interval_constraint",

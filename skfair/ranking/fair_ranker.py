@@ -22,10 +22,10 @@ from skfair.groups.limits import Limit
 from skfair.groups.named_columns import column_positions, keep_columns, take_columns
 from skfair.groups.sensitive import SensitiveLike
 from skfair.losses import Loss
-from skfair.metrics.rankings import ndcg
 from skfair.models import mlp_scores
 from skfair.models.choice import LINEAR_OR_LAYERS
 from skfair.models.units import product
+from skfair.ranking.metrics import ndcg
 from skfair.ranking.task import make_task, report, solve
 from skfair.read import ROW_CHECKS, read_features, read_rows
 from skfair.solvers.base import Solver
@@ -126,13 +126,8 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     n_solves_ : int
         Number of problems that were solved.
     status_ : str
-        Result of the fit.
-
-        - "converged": At least a fraction ``query_share`` of the queries satisfies the limit. If
-          ``query_share`` is None, the solver converged.
-        - "max_iter": The solver reached ``max_iter`` before it converged.
-        - "stopped": A callback stopped the fit.
-        - "infeasible": Too few queries satisfy the limit.
+        How the fit ended. The limit counts as satisfied if at least a fraction ``query_share`` of
+        the queries satisfies it. If ``query_share`` is None, only the solver is checked.
     history_ : dict of str to ndarray
         Progress of the solver, for example "iteration" and "objective".
     n_features_in_ : int
@@ -176,6 +171,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
     __metadata_request__fit = {"sensitive_features": True, "query_id": True}
     __metadata_request__score = {"query_id": True}
 
+    _endings = ("converged", "max_iter", "stopped", "infeasible")
     # No warning about columns that tell the group: groups are often bands of a quality score.
     _names_group_columns = False
     _parameter_constraints: dict[str, Any] = {
@@ -264,7 +260,7 @@ class FairRanker(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimator):
         # These attributes may be from an earlier fit with another model.
         for name in ("coef_", "coefs_", "intercepts_"):
             self.__dict__.pop(name, None)
-        self.__dict__.update(report(task, solution, self.max_disparity, self.query_share))
+        self._store(report(task, solution, self.max_disparity, self.query_share))
         return self
 
     def predict(self, X: MatrixLike) -> FloatArray:

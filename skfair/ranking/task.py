@@ -17,11 +17,11 @@ from skfair.enforcement.rounds import PATIENCE, moved_bounds
 from skfair.groups.limits import Limit, limits_of_attributes
 from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss, make_loss
-from skfair.metrics.rankings import RankedRows, pair_error_gaps, pair_error_rates, ranked_rows
 from skfair.models import LinearScore, MLPScore
 from skfair.models.choice import ModelChoice, read_model
 from skfair.models.units import Units, compact_rows
 from skfair.problems.erm.problem import ConstrainedERM
+from skfair.ranking.metrics import RankedRows, pair_error_gaps, pair_error_rates, ranked_rows
 from skfair.ranking.pair_score import PairScore
 from skfair.ranking.pairs import bind_pairs, draw_pairs
 from skfair.solvers.base import SOLVERS, Solver, SolverResult, check_needs

@@ -1,4 +1,4 @@
-"""Rankings as a wing: the public package ``skfair.ranking``, and its estimator in ONNX.
+"""Rankings as a wing: ``skfair.ranking``, its estimator in ONNX, metrics, a generator, a display.
 
 :mod:`skfair.utils.wings` finds this file.
 """
@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-NAMES = {"skfair": {"ranking": ""}}  # "": the name is this package
+_METRICS = ("pair_error_gap", "exposure_gap", "rank_gap", "ndcg")
+NAMES = {
+    "skfair": {"ranking": ""},  # "": the name is this package
+    "skfair.ranking": {"FairRanker": "fair_ranker"},
+    "skfair.metrics": dict.fromkeys(_METRICS, "metrics"),
+    "skfair.datasets": {"make_ranking_queries": "generator"},
+    "skfair.inspection": {"RankingGapDisplay": "display"},
+}
 
 
 def onnx() -> dict[type, Any]:

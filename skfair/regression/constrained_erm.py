@@ -147,16 +147,7 @@ class ConstrainedERMRegressor(RegressorMixin, report.ConstrainedERMBase):
     objective_ : float
         Mean loss plus penalty.
     status_ : str
-        Result of the fit.
-
-        - "converged": The solver converged, and the limits are satisfied.
-        - "max_iter": The solver stopped before it converged, because it reached ``max_iter`` or
-          made no progress any more.
-        - "stopped": A callback stopped the fit.
-        - "infeasible": A limit is violated on the training rows.
-        - "certified": The limits are certified for the population.
-        - "no_solution": No model could be certified. The model with the smallest disparity is kept,
-          without a guarantee.
+        How the fit ended. With ``enforce="surrogate"``, the smooth form of the limits counts.
     kkt_residual_ : float
         Residual of the first-order optimality conditions in the problem whose solution is the
         model.

@@ -176,8 +176,7 @@ class FairDecisionRegressor(
         Increase of the mean squared error on the training rows that is caused by the limits. It is
         negative if the maps improve the predictions.
     status_ : str
-        Result of the fit, which is "converged" if all limits hold for ``train_predictions_``, and
-        "infeasible" if a limit is violated.
+        How the fit ended. The limits are checked for ``train_predictions_``.
     is_group_aware_ : bool
         True if ``predict`` needs the group.
 
@@ -231,6 +230,7 @@ class FairDecisionRegressor(
     __metadata_request__score = {"sensitive_features": True}
 
     _default = LinearRegression
+    _endings = ("converged", "infeasible")
     _learns_without_group = True
     _mover: Mover
     steps_: list[Step]
@@ -337,7 +337,7 @@ class FairDecisionRegressor(
         if isinstance(constraint, LossParity | MeanResidualParity) and moved.excess <= 0:
             larger = larger_errors(attributes["changes_"])
         attributes["_kept_by"] = "" if larger is None else str(larger)
-        self.__dict__.update(attributes, is_group_aware_=bool(self.group_aware))
+        self._store(attributes | {"is_group_aware_": bool(self.group_aware)})
         self._warn(moved, free, limit, larger)
         return self
 

@@ -1,17 +1,23 @@
 """Audits: the effects of predictions on groups as tables, as a page, and for pipelines.
 
 The same from a shell: ``python -m skfair audit data.csv --help``.
+
+Four products have a room each: audits of predictions (``auditing``), audits of data sets
+(``data_sets``), the page on which a committee chooses a limit (``choosing``), and comparisons of
+models (``alternative_models``). They do not import each other. They share ``tables``, which makes
+numbers of rows, and ``results``, which makes pages of numbers. ``commands`` runs them from a shell,
+and reads rows by ``files``.
 """
 
 from typing import TYPE_CHECKING
 
-from skfair.report.alternatives_search import search_alternatives
-from skfair.report.audit import Audit as Audit
-from skfair.report.audit import audit
-from skfair.report.data_audit import DataAudit as DataAudit
-from skfair.report.data_audit import audit_data
-from skfair.report.less_discriminatory import alternatives
-from skfair.report.subgroups import find_subgroups
+from skfair.report.alternative_models.less_discriminatory import alternatives
+from skfair.report.alternative_models.search import search_alternatives
+from skfair.report.auditing.audit import Audit as Audit
+from skfair.report.auditing.audit import audit
+from skfair.report.data_sets.data_audit import DataAudit as DataAudit
+from skfair.report.data_sets.data_audit import audit_data
+from skfair.report.tables.subgroups import find_subgroups
 from skfair.utils.other_names import other_names
 
 if not TYPE_CHECKING:

@@ -7,7 +7,7 @@ for these names:
 - :func:`commands`: the commands of ``python -m skfair`` (called by ``skfair/__main__.py``). Most of
   the file is the options of the commands,
 - :func:`verifiers`: what computes the records of audits again, for ``verify``,
-- :func:`choices`: the module that makes the page of ``FairnessPath.to_html``.
+- :func:`choices`: the package that makes the page of ``FairnessPath.to_html``.
 
 So the file imports only the standard library, until a function is called.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
     from types import ModuleType
 
-    from skfair.groups.record import Verifier
+    from skfair.records.record import Verifier
     from skfair.utils.command_line import Command, Options
 
 # By package: the names that it gets, and the module of each, below this folder. The empty string
@@ -42,10 +42,10 @@ _AUDIT_EXAMPLES = """\
   python -m skfair audit applicants.csv --prediction hired --sensitive sex,race --preset ugesp \\
       --reference "sex=male,race=White" --min-ratio 0.8
 
-Exit code 0: audited, and no --fail-if condition holds. 1: a condition holds. 3: the interval of the
-disparity has values on both sides of the limit, so that more rows are needed (--inconclusive), or a
-group cannot be compared (--allow-undefined), or there are no two groups, which no option lets pass.
-2: the audit could not be made.
+Exit code 0: the audit was made, and no --fail-if condition holds. 1: a condition holds. 3: the
+interval of the disparity has values on both sides of the limit, so that more rows are needed
+(--inconclusive), or a group cannot be compared (--allow-undefined), or there are no two groups,
+which no option lets pass. 2: the audit could not be made.
 """
 _AUDIT_DATA_EXAMPLES = """\
   python -m skfair audit-data applicants.csv --sensitive sex --target hired --out data.html
@@ -95,7 +95,7 @@ _SIZE_EXAMPLES = """\
       --refits 3
 """
 _TASKS = ["auto", "binary", "classes", "numbers"]  # choices of --task
-# The ends of names of modules, if they are not those of the commands.
+# Names of modules in skfair/report/commands, if they are not those of the commands.
 _MODULES = {"audit-data": "audit", "decide": "choose", "sample-size": "year"}
 # Choices of --drop-missing: the options of columns, whose rows without a value are dropped
 _ROLES = ["target", "prediction", "score", "before", "weight", "units", "sensitive", "control"]
@@ -144,114 +144,182 @@ _NUMBER = {"type": _decimal, "metavar": "NUMBER"}
 # positional arguments. Numbers without a default have the default of skfair.report.audit. argparse
 # reads % in a text as a format, so it is written %%.
 _FILE: Options = {
-    "": {"file": ("CSV (also compressed) or parquet file; people with several rows: --units", {})}
+    "": {
+        "file": (
+            "CSV file (it may be compressed) or parquet file; if people have several rows, pass "
+            "--units",
+            {},
+        )
+    }
 }
 _AUDIT_OPTIONS: Options = {
     "": {
         "file": (
-            "CSV (also compressed) or parquet file, folder of parquet files or their name with *, "
-            "or database (DuckDB, SQLite, postgres://); people with several rows: --units",
+            "CSV file (it may be compressed), parquet file, folder of parquet files, their names "
+            "with a *, or database (DuckDB, SQLite, postgres://); if people have several rows, "
+            "pass --units",
             {},
         ),
     },
     "columns": {
-        "--target": ("true labels or numbers", {}),
-        "--prediction": ("predicted labels or numbers", {}),
-        "--score": ("scores, larger for the positive class", {}),
-        "--sensitive": ("sensitive attributes: sex,age", {"required": True}),
-        "--before": ("predictions of an earlier model", {}),
-        "--control": ("what may explain a difference, such as a department", {}),
-        "--weight": ("weights of the rows", {}),
-        "--units": ("which rows belong together; without it each is another person", {}),
+        "--target": ("name of the column with the outcomes, such as repaid", {}),
+        "--prediction": ("name of the column with the decisions, or with predicted numbers", {}),
+        "--score": ("name of the column with scores, which are larger for the positive class", {}),
+        "--sensitive": (
+            "names of the columns with the groups, separated by commas: sex,age",
+            {"required": True},
+        ),
+        "--before": ("name of the column with the decisions of an earlier model", {}),
+        "--control": (
+            "names of the columns that may explain a difference, separated by commas, such as "
+            "department; groups are then compared within each of their levels",
+            {},
+        ),
+        "--weight": ("name of the column with the weights of the rows", {}),
+        "--units": (
+            "name of a column that tells people apart, such as customer; without it, each row "
+            "counts as another person",
+            {},
+        ),
     },
     "reading": {
-        "--table": ("table of the database, if it has several", {}),
+        "--table": ("name of the table to read, if the database has several", {}),
         "--query": (
-            "rows of the database, or of the files under the name data: "
+            "SQL query that selects the rows of the database, or of files, which it calls data: "
             '"select * from data where year = 2026"',
             {},
         ),
-        "--pos-label": ("the positive class; not needed for 0 and 1, -1 and 1", _LABEL),
-        "--pos-label-true": ("that of --target, if it has labels of its own", _LABEL),
-        "--threshold": ("scores above it are positive decisions", _NUMBER),
+        "--pos-label": (
+            "label of the positive class, such as granted; 1 is known beside 0 or -1",
+            _LABEL,
+        ),
+        "--pos-label-true": (
+            "label of the positive class in the column --target, if it is another one than in the "
+            "decisions",
+            _LABEL,
+        ),
+        "--threshold": ("number above which a score counts as a positive decision", _NUMBER),
         "--bins": (
-            "make groups of a number: age=25,45,65; may be repeated",
+            "edges at which a column of numbers or dates is cut into groups: age=25,45,65; may be "
+            "repeated",
             {"action": "append", "default": [], "metavar": "COLUMN=EDGE,EDGE"},
         ),
-        "--date-format": ("of dates in bins that are not like 2026-12-31: %%d.%%m.%%Y", {}),
+        "--date-format": (
+            "how dates are written, if not like 2026-12-31: %%d.%%m.%%Y reads 31.12.2026",
+            {},
+        ),
         "--drop-missing": (
-            "drop rows without a value of it, and count them in the head; may be repeated",
+            "leave out the rows without a value in this column, and count them in the head of the "
+            "report; may be repeated",
             {"action": "append", "default": [], "choices": _ROLES},
         ),
-        "--missing": ("name of the group of rows without an attribute", {}),
-        "--unknown": ("levels that mean not known, not compared, as that of --missing", {}),
-        "--task": ("what is predicted", {"default": "auto", "choices": _TASKS}),
-        "--block-rows": ("rows read at a time", {"type": int, "default": 500_000}),
-        "--encoding": ("of a CSV file, such as cp1252", {"default": "utf-8"}),
+        "--missing": ("name for the group of people whose group is not in the file", {}),
+        "--unknown": (
+            "names of groups that mean not known, separated by commas; they are not compared",
+            {},
+        ),
+        "--task": (
+            "kind of the decisions: two labels, several classes or numbers; default: as they look",
+            {"default": "auto", "choices": _TASKS},
+        ),
+        "--block-rows": (
+            "number of rows that are read at a time",
+            {"type": int, "default": 500_000},
+        ),
+        "--encoding": ("encoding of the text of a CSV file, such as cp1252", {"default": "utf-8"}),
         "--decimal": (
-            "mark before decimals, for numbers such as 1.234,5 or 55,5 %%: --decimal ,",
+            "sign before the decimals; a comma reads numbers such as 1.234,5 or 55,5 %%",
             {"choices": [",", "."]},
         ),
     },
     "result": {
-        "--out": ("file to write: .html, .md or .json; default: none", {}),
+        "--out": ("file to write, which ends in .html, .md or .json; default: no file", {}),
         "--title": ("title of the report", {}),
         "--model": ("name and version of the model, for the head of the report", _TEXT),
-        "--model-file": ("file of the model, whose SHA-256 is noted", {}),
-        "--source": ("where the rows come from", _TEXT),
-        "--period": ("when they were decided, such as 2026-01 to 2026-06", _TEXT),
-        "--prepared-by": ("who answers for the report", _TEXT),
+        "--model-file": ("file of the model, whose SHA-256 is written into the head", {}),
+        "--source": ("words on where the rows come from, for the head", _TEXT),
+        "--period": (
+            "time in which the decisions were made, such as 2026-01 to 2026-06, for the head",
+            _TEXT,
+        ),
+        "--prepared-by": ("name of the person who answers for the report, for the head", _TEXT),
         "--metrics": ("names of metrics to report, separated by commas", {}),
         "--lead": (
-            "metric with which the verdicts begin; default: by outcome, if there is one",
+            "metric with which the verdicts begin; default: rates of errors if there are "
+            "outcomes, and selection rates otherwise",
             {},
         ),
-        "--depth": ("attributes that a subgroup may fix", _WHOLE),
-        "--min-group-size": ("smaller groups are not compared; default 30", _WHOLE),
-        "--suppress-below": ("smaller groups are not shown; default 10", _WHOLE),
-        "--confidence": ("coverage of intervals", _NUMBER),
-        "--random-state": ("of the simulations; default 0", {"type": int, "default": 0}),
+        "--depth": (
+            "largest number of columns that are crossed to a subgroup, such as 2 for sex x age",
+            _WHOLE,
+        ),
+        "--min-group-size": (
+            "number of rows below which a group is not compared; default 30",
+            _WHOLE,
+        ),
+        "--suppress-below": ("number of rows below which a group is not shown; default 10", _WHOLE),
+        "--confidence": ("confidence level of the intervals; default 0.95", _NUMBER),
+        "--random-state": ("seed of the simulations; default 0", {"type": int, "default": 0}),
         "--fail-if": (
-            'exit with 1 if the interval shows it: "sex: equal_opportunity_difference > 0.05", or '
-            'of any attribute "demographic_parity_difference > 0.1"; or in the worst level of '
-            '--control department, "within department: demographic_parity_ratio < 0.8"; or exceeds '
-            "the limit in the memo of a committee, decision.json; may be repeated",
+            "condition that must not hold; if the interval shows that it does, the exit code is "
+            '1. Examples: "sex: equal_opportunity_difference > 0.05"; '
+            '"demographic_parity_difference > 0.1" for every attribute; "within department: '
+            'demographic_parity_ratio < 0.8" for the worst level of --control department; '
+            "decision.json for the limit in the memo of a committee. May be repeated",
             {"action": "append", "default": [], "metavar": "CONDITION"},
         ),
-        "--min-ratio": ("limit on the impact ratio, 0.8 for the four-fifths rule", _NUMBER),
-        "--max-disparity": ("limit on the difference of selection rates, such as 5%%", _NUMBER),
+        "--min-ratio": (
+            "smallest impact ratio that is allowed, such as 0.8 for the four-fifths rule",
+            _NUMBER,
+        ),
+        "--max-disparity": (
+            "largest difference of selection rates that is allowed, such as 5%%",
+            _NUMBER,
+        ),
         "--inconclusive": (
-            "what an interval with values on both sides of a limit counts as; default: exit code 3",
+            "how a check counts if its interval has values on both sides of the limit; default: "
+            "exit code 3",
             {"choices": ["pass", "fail"]},
         ),
         "--allow-undefined": (
-            "leave out groups that cannot be compared; default: with them no check passes (code 3)",
+            "leave out groups that cannot be compared; without it, no check passes if there are "
+            "any (exit code 3)",
             {"action": "store_true"},
         ),
         "--record": (
-            "file for a record that others can verify, .json; a .key beside it is for those who "
-            "may have the rows",
+            "file for a record that others can verify, which ends in .json; the .key that is "
+            "written beside it is for those who may have the rows",
             {},
         ),
         "--after": (
-            "file before the record, as a memo or an earlier record; may be repeated",
+            "file that came before the record, such as a memo or an earlier record; may be "
+            "repeated",
             {"action": "append", "default": [], "metavar": "FILE"},
         ),
         "--force": ("replace files that exist already", {"action": "store_true"}),
-        "--annotate": ("print conditions as annotations of GitHub, too", {"action": "store_true"}),
+        "--annotate": (
+            "print the conditions in the form of annotations of GitHub, too",
+            {"action": "store_true"},
+        ),
     },
     "tables of rules of law (no advice)": {
         "--preset": (
-            "ll144: impact ratios, New York City Local Law 144; ugesp: adverse impact by the "
-            "four-fifths rule, two standard deviations and Fisher's exact test; ecoa: lending; uk: "
-            "Equality Act; each with what the rule asks, and what no number can answer",
+            "rule of law whose table is added, with what the rule asks and what no number can "
+            "answer: ll144 for the impact ratios of New York City Local Law 144, ugesp for "
+            "adverse impact by the four-fifths rule, two standard deviations and Fisher's exact "
+            "test, ecoa for lending, uk for the Equality Act",
             {"choices": ["ll144", "ugesp", "ecoa", "uk"]},
         ),
         "--units-rule": (
-            "a person with several --units is selected for --preset if any row is, or the last",
+            "how a person with several rows (--units) counts as selected in the table of "
+            "--preset: if any row is selected, or if the last one is",
             {"choices": ["any", "last"], "default": "any"},
         ),
-        "--reference": ('reference group: male; of several "sex=male,race=White"', {}),
+        "--reference": (
+            "name of the reference group that the others are compared with: male; with several "
+            'attributes "sex=male,race=White"',
+            {},
+        ),
     },
 }
 
@@ -272,17 +340,24 @@ _READING = _same(
     "--encoding",
     "--decimal",
 )
-_COLUMNS: tuple[str, dict[str, Any]] = ("columns that are read; default: all others", {})
+_COLUMNS: tuple[str, dict[str, Any]] = (
+    "names of the columns that are read, separated by commas; default: all others",
+    {},
+)
 _AUDIT_DATA_OPTIONS: Options = {
     **_FILE,
     "columns": {
-        "--target": ("labels or numbers that a model will learn", {}),
+        "--target": ("name of the column that a model will learn, with labels or numbers", {}),
         "--columns": _COLUMNS,
         **_same("--sensitive", "--units"),
     },
     "comparing": {
-        "--reference-shares": ("population: CSV with attribute, group, share; or JSON", {}),
-        "--earlier": ("earlier data with the same columns", {}),
+        "--reference-shares": (
+            "file with the shares of the groups in the population: a CSV with the columns "
+            "attribute, group and share, or JSON",
+            {},
+        ),
+        "--earlier": ("file with earlier data that has the same columns", {}),
     },
     "reading": _READING | _same("--unknown"),
     "result": _same(
@@ -301,119 +376,153 @@ _AUDIT_DATA_OPTIONS: Options = {
 _CHOOSE_OPTIONS: Options = {
     **_FILE,
     "columns": {
-        "--target": ("labels that the models learn, such as repaid", {"required": True}),
+        "--target": (
+            "name of the column that the models learn, such as repaid",
+            {"required": True},
+        ),
         "--columns": _COLUMNS,
         "--score": (
-            "scores of your own model, which decide; --columns beside it tell the group",
+            "name of the column with the scores of your own model, by which people are selected; "
+            "--columns are then used to estimate the group only",
             {},
         ),
-        "--before": ("decisions of today; default: those with the largest limit", {}),
+        "--before": (
+            "name of the column with the decisions of today; default: the decisions with the "
+            "largest limit",
+            {},
+        ),
         **_same("--sensitive", "--units"),
     },
     "limits": {
         "--limits": (
-            "limits to choose from; default: 100%%,20%%,10%%,5%%,2%%; 100%% limits nothing, and is "
-            "always there without --before",
+            "limits that the committee chooses from, separated by commas; default: "
+            "100%%,20%%,10%%,5%%,2%%. 100%% limits nothing, and is always added without --before",
             {"type": _decimals, "default": "100%,20%,10%,5%,2%", "metavar": "NUMBER,NUMBER"},
         ),
-        "--constraint": ("what is limited", {"default": "demographic_parity"}),
+        "--constraint": ("name of the constraint", {"default": "demographic_parity"}),
         "--group-aware": (
             "let decisions use the group, which may be disparate treatment under the law",
             {"action": "store_true"},
         ),
         "--one-model": (
-            "let one model of all rows decide, not the mean of five models (ensemble=False)",
+            "decide by one model that is fitted to all rows, not by the mean of five models "
+            "(ensemble=False)",
             {"action": "store_true"},
         ),
     },
     "reading": _READING | _same("--pos-label-true"),
     "result": {
-        "--out": ("page to write, .html", {"required": True}),
-        "--decided": ("what a positive decision is, such as granted", {"metavar": "WORD"}),
+        "--out": ("page to write, which ends in .html", {"required": True}),
+        "--decided": ("word for a positive decision, such as granted", {"metavar": "WORD"}),
         **_same("--title", "--suppress-below", "--confidence", "--random-state", "--force"),
     },
 }
 _DECIDE_OPTIONS: Options = {
     **_FILE,
     "model": {
-        "--memo": ("memo of the decision, as the page of choose writes it", {"required": True}),
-        "--fitted-on": ("the file that the page was made of, unchanged", {"required": True}),
+        "--memo": ("memo of the decision, which the page of choose writes", {"required": True}),
+        "--fitted-on": (
+            "file that the page of choose was made from, unchanged",
+            {"required": True},
+        ),
     },
     "reading": {
-        "--decimal": ("of the new rows, if it is not that of --fitted-on", {"choices": [",", "."]}),
-        "--encoding": ("of the new rows, if it is not that of --fitted-on", {}),
+        "--decimal": (
+            "sign before the decimals of the new rows, if --fitted-on has another",
+            {"choices": [",", "."]},
+        ),
+        "--encoding": ("encoding of the new rows, if --fitted-on has another", {}),
         **_same("--block-rows"),
     },
     "result": {
-        "--out": ("the new rows with their decisions, .csv", {"required": True}),
+        "--out": (
+            "file to write, which ends in .csv: the new rows with their decisions",
+            {"required": True},
+        ),
         **_same("--force"),
     },
 }
 _ROWS_OPTIONS: Options = {
     **_FILE,
     "columns": {
-        "--prediction": ("the decisions, as labels", {}),
-        "--target": ("true labels, if the constraint is about errors", {}),
+        "--prediction": ("name of the column with the decisions", {}),
+        "--target": ("name of the column with the outcomes, if the constraint is about errors", {}),
         **_same("--sensitive", "--units"),
     },
     "reading": _READING,
 }
 _LIMIT: dict[str, Any] = {"type": _limit, "metavar": "NUMBER"}
 _LIMITS: dict[str, tuple[str, dict[str, Any]]] = {
-    "--constraint": ("what is limited; default: demographic_parity", {}),
+    "--constraint": ("name of the constraint; default: demographic_parity", {}),
     "--max-disparity": (
-        "limit on the difference of rates within each attribute: 5%%, or sex=5%%,age=8%%",
+        "largest difference of rates that is allowed: 5%% for each attribute, or sex=5%%,age=8%%",
         _LIMIT,
     ),
-    "--min-ratio": ("limit on the ratio of rates instead: 0.8 for the four-fifths rule", _LIMIT),
-    "--memo": ("memo of a committee, which has the limit instead", {}),
+    "--min-ratio": (
+        "smallest ratio of rates that is allowed, such as 0.8 for the four-fifths rule",
+        _LIMIT,
+    ),
+    "--memo": ("memo of a committee that holds the limit, in place of the limits above", {}),
 }
 _MONITOR_OPTIONS: Options = {
     **_ROWS_OPTIONS,
     "columns": _ROWS_OPTIONS["columns"]
     | {
-        "--sensitive": ("sensitive attributes: sex,age; not needed for labels that come later", {}),
+        "--sensitive": (
+            "names of the columns with the groups, separated by commas: sex,age; not needed for "
+            "labels that come later",
+            {},
+        ),
         "--ids": (
-            "identifiers of decisions whose labels come later: first with --prediction, and months "
-            "later with --target, in another file",
+            "name of the column with the identifiers of the decisions, if outcomes come later; "
+            "pass it with --prediction first, and later with --target and another file",
             {},
         ),
     },
     "limit": _LIMITS
     | {
         "--confidence": (
-            "a false alarm has at most the probability of 1 minus this; default 0.95",
+            "confidence level: a false alarm has at most a probability of 1 minus this; default "
+            "0.95",
             _NUMBER,
         ),
         "--reference": _same("--reference")["--reference"],
-        "--levels": ("groups that are expected: f,m; of several sex=f,sex=m,age=old", {}),
+        "--levels": (
+            "names of the groups that are expected: f,m; with several attributes "
+            "sex=f,sex=m,age=old",
+            {},
+        ),
         "--min-group-size": (
-            "rows of each group that are collected before groups are compared; default 50",
+            "number of rows that each group needs before it is compared; default 50",
             _WHOLE,
         ),
         "--reference-batches": (
-            "limit the change against this number of batches before it, not the disparity",
+            "number of earlier batches that each batch is compared with; the limit is then one on "
+            "the change",
             _WHOLE,
         ),
         "--horizon": ("number of batches that are expected; default 1000", _WHOLE),
     },
     "result": {
         "--state": (
-            "file of the monitor, .json or .json.gz; it is made if it is not there",
+            "file of the monitor, which ends in .json or .json.gz; the first call makes it",
             {"required": True},
         ),
         "--out": (
-            "file for the new state, so that the old one stays; default: that of --state",
+            "file for the new state, if the old one shall be kept; default: the file of --state",
             {},
         ),
         "--batch": (
-            "number or day of the file, which must be later than all before: 7, 2026-06-30 or "
-            "2026-06; default: they are counted",
+            "number, day or month of the file, which must be later than those before: 7, "
+            "2026-06-30 or 2026-06; default: the files are counted",
             {},
         ),
-        "--record": ("new file for a record of what the monitor has found, .json", {}),
+        "--record": (
+            "new file for a record of what the monitor has found, which ends in .json",
+            {},
+        ),
         "--inconclusive": (
-            "what it counts as if neither is shown; default: exit code 3",
+            "how it counts if neither is shown; default: exit code 3",
             {"choices": ["pass", "fail"]},
         ),
         **_same("--after", "--force"),
@@ -424,12 +533,12 @@ _YEAR_OPTIONS: Options = {
     "limit": _LIMITS
     | {
         "--refits": ("number of times that the model may be fitted again; default 3", _WHOLE),
-        "--confidence": ("of the statement about the year; default 0.95", _NUMBER),
+        "--confidence": ("confidence level of the statement about the year; default 0.95", _NUMBER),
         "--reference": _same("--reference")["--reference"],
     },
     "result": {
         "--state": (
-            "file of the looks so far, .json; it is made if it is not there",
+            "file of the looks so far, which ends in .json; the first call makes it",
             {"required": True},
         ),
         "--batch": ("name of the look, such as 2026-06", {"required": True}),
@@ -438,8 +547,8 @@ _YEAR_OPTIONS: Options = {
 _BY_GROUP: dict[str, Any] = {"type": _numbers_by_name, "metavar": "NUMBER,NUMBER"}
 _SIZE_OPTIONS: Options = {
     "limit": {
-        "--max-disparity": ("limit on the difference of rates, such as 5%%", _NUMBER),
-        "--min-ratio": ("limit on the ratio of rates instead, such as 0.8", _NUMBER),
+        "--max-disparity": ("largest difference of rates that is allowed, such as 5%%", _NUMBER),
+        "--min-ratio": ("smallest ratio of rates that is allowed, such as 0.8", _NUMBER),
     },
     "people": {
         "--rates": (
@@ -452,13 +561,17 @@ _SIZE_OPTIONS: Options = {
             "of the same size",
             _BY_GROUP | {"default": [0.5, 0.5]},
         ),
-        "--rows-per-unit": ("rows of a person, if people have several", _NUMBER | {"default": 1.0}),
+        "--rows-per-unit": (
+            "number of rows that each person has; default 1",
+            _NUMBER | {"default": 1.0},
+        ),
         "--correlation": (
-            "of the decisions on the rows of a person, from 0 to 1; default 1",
+            "correlation of the decisions on the rows of a person, from 0 to 1; default 1",
             _NUMBER | {"default": 1.0},
         ),
         "--pair-correlation": (
-            "of the decisions on a person's rows in two groups, such as a CV under two names",
+            "correlation of the decisions on the rows of a person in two groups, such as a CV "
+            "under two names; default 0",
             _NUMBER | {"default": 0.0},
         ),
     },
@@ -467,13 +580,15 @@ _SIZE_OPTIONS: Options = {
             "probability that the limit is shown, if the rates are as expected; default 0.8",
             _NUMBER | {"default": 0.8},
         ),
-        "--confidence": ("of the test; default 0.95", _NUMBER | {"default": 0.95}),
+        "--confidence": ("confidence level of the test; default 0.95", _NUMBER | {"default": 0.95}),
         "--looks": (
-            "looks of the command year, which all show the limit with the probability of --power",
+            "number of looks of the command year; all of them show the limit with the probability "
+            "of --power; default 1",
             {"type": int, "default": 1},
         ),
         "--refits": (
-            "fits after the first one, among which the error is divided, as in the command year",
+            "number of fits after the first one, among which the error is divided, as in the "
+            "command year; default 0",
             {"type": int, "default": 0},
         ),
     },
@@ -497,7 +612,7 @@ def commands() -> dict[str, Command]:
     def run(options: argparse.Namespace) -> int:
         """Import the module of a command, and call its function, such as run_audit_data."""
         file = _MODULES.get(options.command, options.command)
-        module = import_module(f"skfair.report.command_{file}")
+        module = import_module(f"skfair.report.commands.{file}")
         code: int = getattr(module, f"run_{options.command.replace('-', '_')}")(options)
         return code
 
@@ -527,15 +642,15 @@ def verifiers() -> dict[str, Verifier]:
     """Return what computes the records of audits again, by their kind."""
 
     def verify(*arguments: Any) -> Any:
-        return import_module("skfair.report.command_verify").verify_audit(*arguments)
+        return import_module("skfair.report.commands.verify").verify_audit(*arguments)
 
     return {"skfair record of an audit": verify}
 
 
 def choices() -> ModuleType:
-    """Return the module that makes the page on which a committee chooses a limit.
+    """Return the package that makes the page on which a committee chooses a limit.
 
     :mod:`skfair.model_selection.path` calls this through ``utils/wings.py``. It may not import the
     report, which must be deletable.
     """
-    return import_module("skfair.report.choice")
+    return import_module("skfair.report.choosing")

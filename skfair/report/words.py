@@ -3,10 +3,11 @@
 The first file has the name of each measure and metric, what it says and does not say, and the rules
 of the presets (:func:`measure_words`, :func:`metric_words`, :func:`rule_of`). Rates of decisions
 and their criteria have these words where they are declared (``groups/declared_rates.py`` and
-``metrics/labels.py``). The second file has
-the state of each law on the day on which it was last looked up, and what it asks for, of which
-``evidence.py`` makes a table. A page that names a law calls :func:`law_of`, and passes the result
-to :func:`footer` and :func:`law_warning`.
+``metrics/labels.py``). The second file has the state of each law on the day on which it was last
+looked up, and what it asks for, of which ``results/evidence.py`` makes a table. A page that names a
+law calls :func:`law_of`, and passes the result to :func:`footer` and :func:`law_warning`.
+
+All rooms of the report use this file, so it imports none of them.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -37,12 +37,12 @@ from skfair._typing import Callback, FloatArray, Seed
 from skfair.exceptions import SolverError
 from skfair.problems.protocol import Evaluation, Offer, Problem
 from skfair.solvers.parameters import check_parameters
+from skfair.utils.endings import Status
 from skfair.utils.history import History
 from skfair.utils.registry import PAPERS, Registry
 from skfair.utils.signatures import ReadableSignature
 from skfair.utils.text import listed
 
-Status = Literal["converged", "max_iter", "stopped", "infeasible"]
 P = TypeVar("P", bound=Problem)
 
 

@@ -3,8 +3,9 @@
 A docstring only describes parameters that no other object has. ``@documented`` adds the others of
 the signature, in its order. It takes them from a base class that describes them, from the
 paragraphs of a vocabulary, or from another method of the class. A class also inherits the
-descriptions of fitted attributes from its bases. So ``help`` and the reference pages show complete
-sections.
+descriptions of fitted attributes from its bases. The entry of ``status_`` lists the endings of a
+class (``_endings``, see :mod:`skfair.utils.endings`). So ``help`` and the reference pages show
+complete sections.
 
 :func:`documenter` makes the decorator from a vocabulary. ``documented`` at the end of the file is
 the decorator for estimators. Its vocabulary ``PARAGRAPHS`` is read from two functions that exist
@@ -17,6 +18,8 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
+
+from skfair.utils.endings import listing
 
 _Thing = TypeVar("_Thing", bound=Callable[..., Any])
 
@@ -73,6 +76,9 @@ def _complete_class(cls: type, shared: Mapping[str, str]) -> None:
         known = siblings | of_rows | _all_described(inherited)
         _complete(method, known, _ends_of(method, shared))
     own, of_bases = described(cls, "Attributes"), _all_described(bases, "Attributes")
+    if endings := getattr(cls, "_endings", ()):
+        status = own.get("status_", "status_ : str\n    How the fit ended.")
+        own["status_"] = f"{status}\n\n{listing(endings)}"
     fitted = {name: text for name, text in of_bases.items() if name.endswith("_")}
     fitted = _by_name(shared.get("Attributes", "")) | fitted
     attributes = "\n".join(dict.fromkeys([*own.values(), *(fitted | own).values()]))

@@ -440,7 +440,7 @@ def test_a_bound_out_of_reach_says_what_was_reached():
 def test_a_solver_that_stops_early_is_warned_of_under_strict_limits_too(stops):
     X, y, group = people()
     model = ConstrainedERMClassifier(random_state=0, **stops)
-    with pytest.warns(ConvergenceWarning, match="solver stopped after .*may be far from the best"):
+    with pytest.warns(ConvergenceWarning, match="solver stopped .*may be far from the best"):
         model.fit(X, y, sensitive_features=group)
     assert model.status_ == "max_iter"
     assert model.train_disparity_ <= 0.05 + 1e-12

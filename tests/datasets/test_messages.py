@@ -6,11 +6,8 @@ from skfair.datasets import (
     fetch_adult,
     fetch_bank,
     load_local,
-    make_fair_sbm,
     make_group_scores,
-    make_grouped_blobs,
     make_loans,
-    make_ranking_queries,
 )
 from tests.messages import messages
 from tests.registries import local_datasets
@@ -24,19 +21,6 @@ def shares(**given):
     return make_loans(group_shares=given)
 
 
-def graph(n=240, **options):
-    return make_fair_sbm(n, n_clusters=4, n_groups=3, **options)
-
-
-def factors(*given):
-    return graph(probabilities=given)
-
-
-def queries(n, **options):
-    return make_ranking_queries(n, n_features=5, **options)
-
-
-FACTORS = "Pass four non-negative numbers"
 LAW = "is no normal distribution"
 SHARES = r"does not fit: distributions names 2 group\(s\)"
 
@@ -46,10 +30,6 @@ test_wrong_arguments_are_named = messages(
     (ValueError, "'missing_rate' parameter of make_loans", lambda: make_loans(missing_rate=1.0)),
     (ValueError, "'n_samples' parameter of make_loans", lambda: make_loans(n_samples=0)),
     (ValueError, "'n_samples' parameter of make_group_scores", lambda: make_group_scores(0)),
-    (ValueError, "'scale' parameter of make_fair_sbm", lambda: graph(scale=0.0)),
-    (ValueError, "'n_groups' parameter", lambda: make_fair_sbm(400, n_groups=0)),
-    (ValueError, "'dtype' parameter of make_fair_sbm", lambda: graph(dtype=int)),
-    (ValueError, "'variant' parameter of make", lambda: make_grouped_blobs(variant="three")),
     (ValueError, "'data_home' parameter of fetch_adult", lambda: fetch_adult(data_home=3)),
     (ValueError, "'cache' parameter of fetch_bank", lambda: fetch_bank(cache="yes")),
     (ValueError, "'return_X_y' parameter of", lambda: fetch_bank(return_X_y=None)),
@@ -73,13 +53,4 @@ test_wrong_arguments_are_named = messages(
     (ValueError, rf"distributions\['a'\]=3 {LAW}", lambda: scores("a", 3)),
     (ValueError, LAW, lambda: scores("a", (0, 1, 2))),
     (ValueError, LAW, lambda: scores("a", ("low", 1))),
-    # Graphs and queries.
-    (ValueError, FACTORS, lambda: factors(1, 2, 3)),
-    (ValueError, FACTORS, lambda: factors(1, 0.5, 0.5, -0.1)),
-    (ValueError, FACTORS, lambda: factors(1, np.nan, 0, 0)),
-    (ValueError, FACTORS, lambda: factors([1, 1], [0, 0])),
-    (ValueError, r"times scale=1\.0 is 1\.5, which is above 1", lambda: graph(scale=1.0)),
-    (ValueError, "n_samples=11 is too small: .* at least 12 nodes", lambda: graph(11)),
-    (ValueError, "at most n_features - 1 = 4", lambda: queries(6, n_documents=3, n_informative=5)),
-    (ValueError, "no whole number of queries", lambda: make_ranking_queries(50, n_documents=20)),
 )

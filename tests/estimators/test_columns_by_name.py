@@ -7,16 +7,17 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from skfair import Sensitive
-from skfair.classification import FairDecisionClassifier, PartialParityCalibrator
+from skfair.classification import FairDecisionClassifier
 from skfair.preprocessing import Reweighing
 from skfair.regression import FairDecisionRegressor
+from tests.families import by_families
 from tests.seeds import generator
 
 WAYS = {
     "blind": (FairDecisionClassifier, LogisticRegression, {}),
     "aware": (FairDecisionClassifier, LogisticRegression, {"group_aware": True}),
     "numbers": (FairDecisionRegressor, LinearRegression, {}),
-    "calibrated": (PartialParityCalibrator, LogisticRegression, {"interval": (0.0, 0.5)}),
+    **by_families("AROUND_MODELS"),
     "reweighed": (Reweighing, LogisticRegression, {}),
 }
 

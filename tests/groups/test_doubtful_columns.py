@@ -13,7 +13,6 @@ from skfair.metrics import (
     equal_opportunity_difference,
     fairness_report,
     mean_residual_difference,
-    partial_demographic_parity_gap,
     sample_size,
 )
 from tests.seeds import generator
@@ -71,14 +70,6 @@ def test_thresholds_in_another_unit_ask(threshold):
     given = {"y_score": score, "sensitive_features": sex}
     assert "same decision" not in said(audit, y, threshold=0.5, **given)
     assert f"threshold={threshold:g}" in said(audit, y, threshold=threshold, **given)
-
-
-def test_probabilities_at_the_threshold_of_decision_functions_ask():
-    y, score, sex = rows()
-    given = {"sensitive_features": sex, "interval": (0.1, 0.5)}
-    assert "such as 0.5" in said(partial_demographic_parity_gap, y, 0.01 + 0.9 * score, **given)
-    numbers = said(partial_demographic_parity_gap, y, score - 0.5, **given)
-    assert "such as 0.5" not in numbers
 
 
 def test_groups_as_units_ask():

@@ -1,22 +1,11 @@
-import matplotlib
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
-
 
 @pytest.fixture(autouse=True)
-def every_figure_is_drawn():
-    """Render what a test has plotted: matplotlib warns, and so fails, if there is no room."""
-    settings = dict(matplotlib.rcParams)
-    yield
-    for number in plt.get_fignums():
-        plt.figure(number).canvas.draw()
-    plt.close("all")
-    assert dict(matplotlib.rcParams) == settings, "a display changed matplotlib's settings"
+def _drawn(every_figure_is_drawn):
+    """Draw the figures of each test of this folder."""
 
 
 class GroupAware(ClassifierMixin, BaseEstimator):
@@ -42,11 +31,6 @@ class GroupAware(ClassifierMixin, BaseEstimator):
 @pytest.fixture
 def group_aware():
     return GroupAware
-
-
-@pytest.fixture
-def legend_of():
-    return lambda ax: [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 @pytest.fixture

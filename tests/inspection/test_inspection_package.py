@@ -21,10 +21,10 @@ from skfair.inspection import (
     GroupRatesDisplay,
     GroupScoreDisplay,
     MonitorDisplay,
-    RankingGapDisplay,
 )
 from skfair.inspection import _style as style
 from skfair.inspection._display import fitted_attribute
+from tests.families import by_families
 from tests.seeds import generator
 
 SEX = ["f", "m", "f", "m"]
@@ -199,10 +199,7 @@ CONTINUED = {
         ),
         "lines_",
     ),
-    "ranking": (
-        lambda name=None, **o: RankingGapDisplay(gaps=[0.1, 0.3], name=name).plot(**o),
-        "line_",
-    ),
+    **by_families("CONTINUED"),
 }
 
 

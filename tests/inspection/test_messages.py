@@ -24,7 +24,6 @@ from skfair.inspection import (
     GroupRatesDisplay,
     GroupScoreDisplay,
     MonitorDisplay,
-    RankingGapDisplay,
 )
 from skfair.inspection._display import fitted_attribute as attribute
 from skfair.metrics import group_report
@@ -214,19 +213,6 @@ test_paths = messages(
     (ValueError, "'accuracy'; the rates are selection", lambda: path(rate="accuracy")),
     (ValueError, "ax already shows something else", lambda: path(ax=path().ax_)),
     (ValueError, "1 Axes but 2 models are drawn", lambda: path(2, ax=plt.Figure().subplots())),
-)
-
-
-def ranking(y=Y, **options):
-    options = {"query_id": np.arange(60) // 30, "sensitive_features": GROUPS, **options}
-    return RankingGapDisplay.from_predictions(y, SCORES, **options)
-
-
-test_rankings = messages(
-    (ValueError, "gap must be one of", lambda: RankingGapDisplay(gaps=[1], gap="ndcg")),
-    (ValueError, "limit must be a number", lambda: RankingGapDisplay(gaps=[0.1], limit=-1)),
-    (ValueError, "needs y_true", lambda: ranking(None)),
-    (ValueError, "undefined in each of the 2 queries", lambda: ranking(np.ones(60))),
 )
 
 

@@ -8,6 +8,7 @@ from scipy.stats import binom
 
 from skfair import metrics
 from skfair.metrics import noise_floor
+from tests.families import rows_of_families
 from tests.seeds import generator
 
 N_SAMPLES = 50
@@ -53,8 +54,7 @@ def test_metrics_of_all_rows_are_dealt_out_over_all_rows():
         (metrics.separation_gap, {}),
         (metrics.inter_group_pairwise_gap, {}),
         (metrics.intra_group_pairwise_gap, {}),
-        (metrics.partial_equal_opportunity_gap, {"interval": (0.0, 0.6)}),
-        (metrics.partial_equalized_odds_gap, {"interval": (0.0, 0.6)}),
+        *rows_of_families("WITHIN_CLASSES"),
         (metrics.loss_parity_difference, {"loss": "hinge", "subset": "class"}),
         (metrics.largest_group_loss, {"loss": "hinge", "subset": "positive"}),
         (metrics.predictive_parity_difference, {}),

@@ -50,10 +50,6 @@ def floor(metric=metrics.group_auc_gap, y=None, s=SCORE, by=SEX, **options):
     metrics.noise_floor(metric, y, s, sensitive_features=by, **options)
 
 
-def interval(groups=("a", "b") * 2, **options):
-    metrics.suggest_interval([1, 2, 3, 4], sensitive_features=groups, **options)
-
-
 def compared(selected, n_rows):
     metrics.selection_tests(selected, n_rows, [1], [2])
 
@@ -141,13 +137,6 @@ test_reports_say_what_is_wrong = messages(
         floor,
         ("return a number, got Report", {"metric": metrics.group_report, "y": Y, "s": PRED}),
         error=TypeError,
-    ),
-    *of_calls(
-        interval,
-        ("rate must be a number from 0 to 1", {"rate": 1.5}),
-        ("step must be a number from 0.01 to 0.5", {"step": 0}),
-        ("min_width must be a number from 0 to 1", {"min_width": 2}),
-        ("only one group", {"groups": ["a"] * 4}),
     ),
     *of_calls(metrics.impact_ratios, *COUNTS),
     *of_calls(compared, *COUNTS),
@@ -326,9 +315,7 @@ test_scorers_say_what_is_wrong = messages(
     ),
     *of_calls(
         metrics.get_scorer,
-        (r"Did you mean 'interval'\?", {"name": "neg_partial_ccdf_gap", "intervall": (0, 0.3)}),
         ("takes no argument 'attribute'", {"name": GAP, "attribute": "sex"}),
-        ("needs the argument interval=", {"name": "neg_partial_ccdf_gap"}),
         error=TypeError,
     ),
     *of_calls(own_scorer, ("get_scorer", {"metric": GAP}), error=TypeError),

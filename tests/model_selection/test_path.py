@@ -24,7 +24,6 @@ from skfair import Sensitive
 from skfair.classification import (
     ConstrainedERMClassifier,
     FairDecisionClassifier,
-    PartialParityCalibrator,
 )
 from skfair.constraints import DemographicParity, EqualizedOdds, LossParity
 from skfair.datasets import make_loans
@@ -42,6 +41,7 @@ from skfair.model_selection import FairnessPath, fairness_path, keeping_models
 from skfair.regression import FairDecisionRegressor
 from skfair.utils.response import get_response
 from tests import naive
+from tests.families import rows_of_families
 from tests.seeds import generator
 
 
@@ -503,7 +503,7 @@ def test_a_row_shows_one_set_of_decisions(name, group_aware, global_random_seed)
             assert step["numbers"]["accuracy"][0] == pytest.approx(right, abs=1e-6)
 
 
-@pytest.mark.parametrize("model", [FairDecisionRegressor, PartialParityCalibrator])
+@pytest.mark.parametrize("model", [FairDecisionRegressor, *rows_of_families("OUT_OF_FOLD")])
 def test_scores_of_out_of_fold_predictions(model, global_random_seed):
     X, y, sex = rows_of_loans(global_random_seed)
     is_regressor = model is FairDecisionRegressor

@@ -17,7 +17,7 @@ from tests.papers.clustering_problems import free_problem
 from tests.seeds import generator
 from tests.test_base import Recorder
 
-pytestmark = pytest.mark.filterwarnings("ignore:The centres still move")
+pytestmark = pytest.mark.filterwarnings("ignore:The solver stopped")
 BY_WEIGHT = {
     "variational": {"min_balance": None},
     "smooth": {"min_balance": None, "solver": Smooth(5, 5), "max_iter": 60},

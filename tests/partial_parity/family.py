@@ -12,7 +12,11 @@ from skfair import Sensitive
 from skfair.classification import PartialParityCalibrator, PartialParityClassifier
 from skfair.constraints.partial import StatisticalParity
 from skfair.losses import LogLoss
-from skfair.metrics import partial_statistical_parity_gap
+from skfair.metrics import (
+    partial_equal_opportunity_gap,
+    partial_equalized_odds_gap,
+    partial_statistical_parity_gap,
+)
 from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
 from tests.seeds import generator
 
@@ -50,6 +54,12 @@ AROUND_FITTED_MODELS = ["PartialParityCalibrator"]
 REGISTRIES = {"INTERVAL_SOLVERS": INTERVAL_SOLVERS}
 SOLVER_KINDS = [INTERVAL_SOLVERS[name] for name in INTERVAL_SOLVERS]
 SOLVER_TESTS = {"PartialParityClassifier": "test_shares_of_an_interval_keep_the_limit"}
+WITHIN_CLASSES = [
+    (partial_equal_opportunity_gap, {"interval": (0.0, 0.6)}),
+    (partial_equalized_odds_gap, {"interval": (0.0, 0.6)}),
+]
+AROUND_MODELS = {"calibrated": (CALIBRATOR, LogisticRegression, {"interval": HALF})}
+OUT_OF_FOLD = [CALIBRATOR]
 MISSPELT = [
     (CLASSIFIER, "constraint", "equal_oportunity", "equal_opportunity"),
     (CLASSIFIER, "solver", "al_newtn", "al_newton"),
@@ -110,6 +120,25 @@ ONNX_SCORES = {
 }
 THREADS = {"partial": (CLASSIFIER(max_disparity=0.3), 600)}
 ON_ONE_THREAD = [(CLASSIFIER(max_disparity=0.3, max_iter=20, loss=LogLoss()), LogLoss, "parts")]
+ROWS, SEEDED = {"X": X, "y": Y, **BY_SEX}, {"random_state": 0}
+ENDINGS = {
+    CLASSIFIER: {
+        "converged": (CLASSIFIER(max_disparity=0.3, group_aware=True), ROWS),
+        "max_iter": (CLASSIFIER(enforce="surrogate", max_iter=1), ROWS),
+        "infeasible": (CLASSIFIER((0.1, 0.6), max_iter=1), ROWS),
+        "certified": (CLASSIFIER((0, 0.9), "group_auc", 0.95, certificate=0.5, **SEEDED), ROWS),
+        "no_solution": (CLASSIFIER(max_disparity=0.0, certificate=0.9, max_iter=5), ROWS),
+    },
+    CALIBRATOR: {
+        "converged": (CALIBRATOR(max_disparity=0.3), ROWS),
+        "certified": (
+            CALIBRATOR(None, (0, 0.9), "demographic_parity", 0.95, certificate=0.5),
+            ROWS,
+        ),
+        "no_solution": (CALIBRATOR(max_disparity=0.01, certificate=0.9), ROWS),
+    },
+}
+BY_ROUNDING = [(CALIBRATOR, "infeasible")]
 WARNINGS = [
     ("PartialParityClassifier was fitted without", lambda: CLASSIFIER((0.1, 0.6)).fit(X, Y)),
     ("PartialParityCalibrator was fitted without", lambda: CALIBRATOR().fit(X, Y)),

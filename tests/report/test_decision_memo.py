@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from skfair.__main__ import main
-from skfair.groups.decision_memo import checksum
+from skfair.records.decision_memo import checksum
 from skfair.report import audit
 from tests.seeds import generator
 
@@ -276,9 +276,9 @@ def test_a_mark_of_the_encoding_is_read(found, tmp_path):
 
 @pytest.mark.parametrize("status", ["infeasible", "no_solution"])
 def test_a_fit_that_did_not_reach_the_limit_is_said(found, tmp_path, capsys, status):
-    memo = memo_of({"sex": 0.05}, status=status)
+    memo, said = memo_of({"sex": 0.05}, status=status), f"model whose fit has the status '{status}'"
     for take in (found.check, monitor_of):
-        with pytest.warns(UserWarning, match=f"a model whose fit is '{status}': .*larger limit"):
+        with pytest.warns(UserWarning, match=rf"{said}\. .*larger limit"):
             take(memo)
     file = tmp_path / "decisions.csv"
     file.write_text("sex,hired\n" + "f,1\nm,0\n" * 50)
@@ -286,7 +286,7 @@ def test_a_fit_that_did_not_reach_the_limit_is_said(found, tmp_path, capsys, sta
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert main([*given, "--fail-if", str(in_file(tmp_path, memo))]) == 1
-    assert f"a model whose fit is '{status}'" in capsys.readouterr().err
+    assert said in capsys.readouterr().err
 
 
 def test_a_memo_about_something_else_says_what_to_do(found):

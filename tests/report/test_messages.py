@@ -20,7 +20,7 @@ from skfair.report import (
     find_subgroups,
     search_alternatives,
 )
-from skfair.report.checks import read_condition
+from skfair.report.results.checks import read_condition
 from tests.families import rows_of_families
 from tests.messages import messages
 

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skfair.cluster import FairKMeans
 from skfair.metrics import group_report, mean_score_difference
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report import audit, audit_data
@@ -68,14 +67,3 @@ def test_scores_without_outcomes_are_sent_where_they_are_measured():
     expected = abs(SHARES[SEX == "f"].mean() - SHARES[SEX == "m"].mean())
     value = mean_score_difference(None, SHARES, sensitive_features=SEX)
     assert value == pytest.approx(expected)
-
-
-def test_clusters_that_were_limited_by_size_alone_are_assigned_without_groups():
-    X = np.column_stack([SHARES, SHARES[::-1] ** 2])
-    model = FairKMeans(3, size_bounds=(0.2, 0.5), random_state=0, sensitive=None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # no groups are passed
-        labels = model.fit(X).assign(X)
-    counts = np.bincount(labels, minlength=3)
-    assert counts.min() >= 40
-    assert counts.max() <= 100

@@ -13,7 +13,7 @@ from skfair.exceptions import RepeatedRowsWarning
 from skfair.groups.rates import CellMeans
 from skfair.groups.row_units import read_units
 from skfair.report import Audit, audit, audit_data, find_subgroups
-from skfair.report.subgroups import list_tables
+from skfair.report.tables.subgroups import list_tables
 from skfair.utils.factorize import factorize
 from tests.report.schema import breaches
 from tests.seeds import generator, seed_of

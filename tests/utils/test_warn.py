@@ -86,7 +86,7 @@ CALLS = [
     ),
     ("smallest reached is", lambda: ERM("bounded_group_loss", 0.01).fit(X, Y, **BY_SEX)),
     ("smallest reached is", lambda: search(ERM("bounded_group_loss", 0.01)).fit(X, Y, **BY_SEX)),
-    ("KKT residual of", lambda: ERM(enforce="surrogate", max_iter=1).fit(X, Y, **BY_SEX)),
+    ("the KKT residual is", lambda: ERM(enforce="surrogate", max_iter=1).fit(X, Y, **BY_SEX)),
     (
         "get the same decision",
         lambda: ERM(max_disparity=0.1).fit(ONLY_GROUP, MIXED, sensitive_features=TWO),

@@ -175,7 +175,8 @@ class FairKMeans(
     n_iter_ : int
         Number of rounds of the best run.
     status_ : str
-        "converged", "max_iter", "stopped" or "infeasible".
+        How the fit ended. A limit that is missed by less than a row counts as satisfied, unless
+        the solver reports it as violated.
     history_ : dict of ndarray
         Objective, violation and CPU seconds of each round.
 
@@ -214,6 +215,7 @@ class FairKMeans(
     smallest balance of a cluster: 0.20 before, 0.68 now
     """
 
+    _endings = ("converged", "max_iter", "stopped", "infeasible")
     _takes_partitions = True
 
     # Prices differ by group, so ``predict`` takes the groups.
@@ -309,7 +311,7 @@ class FairKMeans(
         self._keep(data.reading)
         problem = clustering_problem(data, bind(self, data, solver), self.n_clusters)
         best = solve(self, problem, solver, X, y)
-        self.__dict__.update(clustering_attributes(problem, data.groups, best))
+        self._store(clustering_attributes(problem, data.groups, best))
         other = "" if solver.keeps_shares else "solver='prices' and "
         warn_of_result(problem, best, self.balance_, self.max_iter, other)
         if self.min_balance and solver.keeps_balance:
@@ -366,7 +368,7 @@ class FairKMeans(
         moved = with_part(problem, *so_far)._replace(n_iter=self.n_iter_ + 1, history=self.history_)
         found = clustering_attributes(problem, groups, moved, held)
         # The status stays the one of ``fit``, like ``history_``.
-        self.__dict__.update(found | {"status_": self.status_})
+        self._store(found | {"status_": self.status_})
         return self
 
     @by_block(dtype=np.int32)

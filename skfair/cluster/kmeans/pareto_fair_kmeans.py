@@ -137,9 +137,9 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     data_balance_ : float
         Balance of the whole sample, which no clustering can exceed.
     status_ : str
-        "converged" if all points of the front satisfy ``size_bounds``, and "infeasible" if none
-        does, because rows with large weights do not fit. A ``ConvergenceWarning`` then states the
-        violation. Points that violate the bounds are otherwise left out.
+        How the fit ended. The limits are ``size_bounds``. Points of the front that violate them are
+        left out. If all points do, because rows with large weights do not fit, a
+        ``ConvergenceWarning`` states the violation, and all points are kept.
     history_ : dict of ndarray
         History of "swap", with one value per iteration for ``n_points`` of the list,
         ``n_children``, ``n_new`` (children that entered the list), ``cost`` (the lowest),
@@ -170,6 +170,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
     True
     """
 
+    _endings = ("converged", "infeasible")
     _takes_partitions = True
     _models: list[FairKMeans]
 
@@ -247,7 +248,7 @@ class ParetoFairKMeans(SensitiveFeaturesMixin, CallbackSupportMixin, BaseEstimat
         problem = clustering_problem(data, limits_of(1.0), self.n_clusters)
         with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
             front = solve(self, problem, solver, limits_of, targets, callback)
-        self.__dict__.update(front_attributes(self, problem, data.groups, attained, front.points))
+        self._store(front_attributes(self, problem, data.groups, attained, front.points))
         self.history_ = front.history
         if self.size_bounds is None:
             evenest = min((own.cluster_sizes_ for own in self._models), key=np.max)
@@ -417,7 +418,7 @@ def front_attributes(
             sensitive=model.sensitive,
         )
         known = {name: vars(model)[name] for name in _READING if name in vars(model)}
-        fitted.__dict__.update(known, **clustering_attributes(own, groups, points[i].clustering))
+        fitted._store(known | clustering_attributes(own, groups, points[i].clustering))
         return fitted
 
     models = for_each(model_of, kept.tolist(), go_on)

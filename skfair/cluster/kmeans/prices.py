@@ -45,7 +45,7 @@ from skfair.cluster.kmeans.solver import (
     for_each,
     register,
 )
-from skfair.solvers.base import Status
+from skfair.utils.endings import Status
 from skfair.utils.history import History, go_on
 
 # A round makes at most this many steps on the dual, and the next round continues from its prices.

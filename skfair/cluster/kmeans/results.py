@@ -22,6 +22,7 @@ from skfair.cluster.results import (
     warn_of_missed,
 )
 from skfair.groups.encoding import GroupEncoding
+from skfair.utils.endings import ENDINGS
 from skfair.utils.warn import warn_user
 
 
@@ -98,8 +99,8 @@ def warn_of_result(
         )
     elif clustering.status == "max_iter":
         warn_user(
-            f"The centres still move after max_iter={max_iter} rounds. The limits are "
-            "satisfied. Increase max_iter or tol to lower the cost.",
+            f"{ENDINGS['max_iter']} The centres still move after max_iter={max_iter} rounds. The "
+            "limits are satisfied. Increase max_iter or tol to lower the cost.",
             ConvergenceWarning,
         )
     elif n_empty := int(np.sum(problem.counts(clustering.labels).sum(axis=1) <= 0)):

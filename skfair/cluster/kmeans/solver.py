@@ -27,9 +27,9 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from skfair._typing import Callback, FloatArray
 from skfair.cluster.assignment.counts import Constraints
 from skfair.cluster.assignment.points import RepresentationProblem
-from skfair.solvers.base import Status
 from skfair.solvers.parameters import field_types
 from skfair.utils.docs import documented
+from skfair.utils.endings import Status
 from skfair.utils.history import go_on
 from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.registry import PAPERS, Registry

@@ -15,6 +15,7 @@ NAMES = {
         "FairKMeans": "fair_kmeans",
         "ParetoFairKMeans": "pareto_fair_kmeans",
     },
+    "skfair.datasets": {"make_grouped_blobs": "generator"},
     "skfair.solvers": {"Prices": "prices"},
 }
 _USUAL: dict[str, Any] = {"n_init": 1, "max_iter": 3, "random_state": 0}

@@ -21,6 +21,7 @@ from skfair._typing import ColumnNames, FloatArray
 from skfair.cluster.spectral.affinities.base import Affinity
 from skfair.cluster.spectral.eigen.base import KEPT, Callback, EigenResult, EigenSolver
 from skfair.cluster.spectral.group_cut import GroupCut
+from skfair.utils.endings import ENDINGS
 from skfair.utils.warn import warn_user
 
 
@@ -82,8 +83,8 @@ def embed(
     result = solver.solve(problem, n_vectors, rng=rng, callback=callback)
     if result.status == "max_iter":
         warn_user(
-            f"{solver!r} has not converged in {result.n_iter} iterations; the embedding is rough. "
-            "Increase max_iter or tol of the solver.",
+            f"{ENDINGS['max_iter']} {solver!r} made {result.n_iter} iterations, and the embedding "
+            "is rough. Increase max_iter or tol of the solver.",
             ConvergenceWarning,
         )
     H: NDArray[np.float64] = np.asarray(result.vectors, dtype=np.float64)

@@ -197,7 +197,10 @@ def improve_by_moves(
     cell_starts = np.searchsorted(problem.cells[cell_rows], np.arange(problem.n_cells + 1))
     entries = weights.entries()
     if entries is None:
-        raise TypeError(f"{type(weights).__name__} has no weights of single rows.")
+        raise TypeError(
+            f"{type(weights).__name__} does not list the weights of single pairs of rows. This "
+            "step reads them: pass the affinity as an array or a sparse matrix."
+        )
     rows = cut.degrees, weights.diagonal(), problem.cells
     by_cluster = np.ascontiguousarray(cut.links.T)
     cut.links = by_cluster.T

@@ -174,7 +174,8 @@ class FairSpectralClustering(
     n_products_ : int
         Number of columns by which the affinity was multiplied.
     status_ : str
-        "converged", "max_iter", "stopped" or "infeasible".
+        How the fit ended. The limits are the group constraint of the embedding and the limits on
+        the labels, which may be missed by less than a row.
     history_ : dict of ndarray
         Values that the solver recorded in each iteration.
 
@@ -213,6 +214,7 @@ class FairSpectralClustering(
     share of the balance of the sample: 45% before, 98% now
     """
 
+    _endings = ("converged", "max_iter", "stopped", "infeasible")
     _parameter_constraints = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
@@ -326,10 +328,10 @@ class FairSpectralClustering(
         check_room(problem, weights.matrix, n_vectors)
         with report_iterations(self, X, y, max_iter=None, attributes=lambda state: {}) as callback:
             vectors, result = embed(problem, n_vectors, solver, rng, callback)
-        self.__dict__.update(embedding_attributes(problem, vectors, result, affinity.dtype))
+        self._store(embedding_attributes(problem, vectors, result, affinity.dtype))
         how = Rounding(self.n_clusters, self.assign_labels, self.n_init)
         cut = rounded(problem, self.embedding_, result, data.groups, constraints, how, rng)
-        self.__dict__.update(label_attributes(cut, data.groups, constraints))
+        self._store(label_attributes(cut, data.groups, constraints))
         if constraints.sizes is None:
             other = "" if self.assign_labels == "fair" else "assign_labels='fair' and "
             warn_of_large(self.cluster_sizes_, other=other)

@@ -19,6 +19,8 @@ NAMES = {
         "NeighborGraph": "affinities.graphs",
         "Precomputed": "affinities.graphs",
     },
+    "skfair.datasets": {"make_fair_sbm": "generator"},
+    "skfair.metrics": {"normalized_cut": "metrics"},
     "skfair.solvers": {
         "Arpack": "eigen.arpack",
         "DenseEigh": "eigen.dense",

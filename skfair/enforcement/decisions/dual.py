@@ -37,8 +37,8 @@ from skfair.utils.rounding import ROUNDING
 # estimated, because shares are then less exact, and offsets that follow tight limits closely lose
 # accuracy.
 _FEWEST_STEPS = 60
-# The largest multiplier. If limits contradict each other, multipliers grow without end. Utility is
-# at most 1, so larger multipliers would only round the other ones away.
+# The largest multiplier. If limits contradict each other, multipliers grow without a bound. Utility
+# is at most 1, so beside larger multipliers all other terms would be lost by rounding.
 _LARGEST = 1e4
 # The search ends if a step gains less than the share _LEAST_GAIN of the value, or if all slopes
 # that could lead further are below _SMALL_SLOPE.

@@ -36,8 +36,9 @@ from skfair.enforcement.erm.true_limits import StrictResult, TrueLimits
 from skfair.enforcement.rounds import MOST_MOVES, random_moves
 from skfair.losses import SmoothErrors
 from skfair.problems.erm.problem import ConstrainedERM, LinearConstrainedERM
-from skfair.solvers.base import SolverResult, Status
+from skfair.solvers.base import SolverResult
 from skfair.solvers.erm.elastic_step import ElasticStep, elastic_step
+from skfair.utils.endings import Status
 from skfair.utils.history import History
 from skfair.utils.rounding import ROUNDING
 

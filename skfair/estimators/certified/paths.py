@@ -84,6 +84,7 @@ from skfair.estimators.limits import (
 from skfair.estimators.wrapped_scores import Split, chances_of
 from skfair.groups.row_units import n_people, said_people
 from skfair.groups.training_data import TrainingData
+from skfair.utils.endings import ENDINGS
 from skfair.utils.threads import one_blas_thread
 from skfair.utils.warn import warn_user
 
@@ -478,8 +479,7 @@ def _warn(
         f"With {people} no decisions were found of which it can be shown, at a confidence of "
         f"{folds.confidence:g}, that they satisfy max_disparity="
         f"{' and '.join(f'{limit:g}' for limit in limits)} in the population: {reason}. "
-        f"{advice} predict() uses the fairest ones, without a guarantee, and status_ is "
-        "'no_solution'.",
+        f"{advice} {ENDINGS['no_solution']} status_ is 'no_solution'.",
         ConvergenceWarning,
     )
     return reason

@@ -43,6 +43,7 @@ from skfair.estimators.wrapped_scores import (
 from skfair.groups.attributes import take_rows
 from skfair.groups.row_units import RowUnits, n_people, said_people
 from skfair.groups.training_data import TrainingData
+from skfair.utils.endings import ENDINGS
 from skfair.utils.warn import unwanted, warn_user
 
 # A proof mostly succeeds if the limit is at least this many times the margin (bound minus
@@ -281,8 +282,7 @@ def _warn(rows: HeldOut, verdict: Judgement, confidence: float, limit: float) ->
     warn_user(
         f"With {people}{judges}, no model was found of which it can be shown, at a confidence of "
         f"{confidence:g}, that it satisfies max_disparity={limit:g} for unseen data: {reason}. "
-        f"{advice} predict() uses the fairest one, without a guarantee, and status_ is "
-        "'no_solution'.",
+        f"{advice} {ENDINGS['no_solution']} status_ is 'no_solution'.",
         ConvergenceWarning,
     )
     return reason

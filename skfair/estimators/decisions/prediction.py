@@ -180,7 +180,8 @@ class Decider:
                 "so decisions are no thresholds on them. Use predict."
             )
         plain = replace(self, corrections=None, tie_weight=0.0)
-        # The offsets of a row that is certainly of the first class, and of one of the second
+        # These are the offsets of a row that certainly belongs to the first class, and of a row
+        # that certainly belongs to the second class.
         paid = [
             self.utility[k] - plain.margins(rows, np.tile(np.eye(2)[k], (n, 1)), groups, strata)
             for k in range(2)

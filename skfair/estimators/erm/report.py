@@ -49,6 +49,7 @@ from skfair.models.mlp import mlp_scores
 from skfair.models.plug_in import plugged_scores
 from skfair.models.units import product
 from skfair.problems.erm.problem import ConstrainedERM, Decisions
+from skfair.utils.endings import ENDINGS
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.warn import warn_user
 
@@ -88,6 +89,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
     }
 
     _reads_probabilities = True
+    _endings = ("converged", "max_iter", "stopped", "infeasible", "certified", "no_solution")
     _learns_without_group = True
     _takes_caps = True
     alpha: float | None
@@ -143,7 +145,7 @@ def store(estimator: Fitted, attributes: Attributes, *, is_part: bool = False) -
     After a part of a stream, ``SOLUTION_ATTRIBUTES`` of the last fit stay.
     """
     estimator._forget(*MODEL_ATTRIBUTES, *(() if is_part else SOLUTION_ATTRIBUTES))
-    estimator.__dict__.update(of_all_columns(estimator, attributes))
+    estimator._store(of_all_columns(estimator, attributes))
     return estimator
 
 
@@ -394,14 +396,13 @@ def warn_not_converged(
     n_iter, most = solved.result.n_iter, settings.max_iter
     most = choose_solver(settings.solver, problem).default_max_iter if most is None else most
     remedy = "Raise max_iter or tol" if n_iter >= most else "Raise max_disparity or tol"
-    stopped = "" if n_iter >= most else ", because further ones brought no progress,"
     missed = "Its decisions were then made to satisfy the limits as far as possible"
     if settings.enforce == "surrogate":
         violation = problem.violation(problem.evaluate(solved.result.theta))
         missed = f"The constraints are missed by {violation:.2g}"
     warn_user(
-        f"The solver stopped after {n_iter} iterations{stopped} with a KKT residual of "
-        f"{residual:.2g} (tol={settings.tol:g}), so the model may be far from the best one. "
+        f"{ENDINGS['max_iter']} After {n_iter} iterations the KKT residual is {residual:.2g} "
+        f"(tol={settings.tol:g}), so the model may be far from the best one. "
         f"{missed}. {remedy}, or choose another solver.",
         ConvergenceWarning,
     )

@@ -1,9 +1,9 @@
 """The learning task of the constrained estimators: targets of rows, their loss and their scale.
 
 ``fit`` makes a :class:`Task` by :func:`regression_task`, or for classifiers by
-:func:`skfair.estimators.classes.classification_task`. ``bind.py``, ``solve.py`` and ``report.py``
-read it. Solvers see standardised targets. Numbers in this unit are called "inside", and
-:class:`TargetScale` converts them into the units of y.
+:func:`classification_task`. ``bind.py``, ``solve.py`` and ``report.py`` read it. Solvers see
+standardised targets. Numbers in this unit are called "inside", and :class:`TargetScale` converts
+them into the units of y.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skfair._typing import FloatArray
 from skfair.constraints.bound import BoundConstraint
 from skfair.estimators.erm.settings import Settings
+from skfair.groups.training_data import TrainingData
 from skfair.losses import Loss, make_loss
+from skfair.utils.older import weights_of_classes
+from skfair.utils.threads import over_blocks
 from skfair.utils.validation import check_numbers
 
 
@@ -101,6 +105,63 @@ def _is_of_residuals(loss: Loss, y: FloatArray, middle: float) -> bool:
         unmoved, moved = (loss.parts(scores - by, targets - by).value for by in (0.0, middle))
         size = np.abs(unmoved).max(initial=0.0)
         return bool(np.allclose(unmoved, moved, rtol=1e-3, atol=1e-6 * size))
+
+
+def classification_task(
+    data: TrainingData,
+    classes: NDArray[Any],  # two
+    positive: Any,  # the one whose targets are 1
+    settings: Settings,
+) -> Task:
+    """Return the task: targets are -1 and 1, and the loss weighs classes and samples."""
+    weights, class_weight = data.sample_weight, settings.class_weight
+    sign = 1.0 if classes.tolist()[1] == positive else -1.0  # the sign of scores, see TargetScale
+    classes = classes[:: int(sign)]  # the positive one last
+    if class_weight is not None:
+        is_positive = data.y == classes[1]
+        if isinstance(class_weight, str):
+            _check_has_both(classes, is_positive, weights)
+        of_class = weights_of_classes(class_weight, classes, data.y, weights)
+        if not (np.isfinite(of_class).all() and of_class.min() >= 0 and of_class.any()):
+            raise ValueError(
+                f"class_weight={class_weight!r} must give weights >= 0, not all of them 0."
+            )
+        of_rows = of_class[is_positive.astype(np.intp)]
+        weights = of_rows if weights is None else of_rows * weights
+        if not weights.any():
+            raise ValueError(
+                f"class_weight={class_weight!r} gives these rows no weight at all. Pass rows of a "
+                "class with a positive weight."
+            )
+    targets, loss = _signs(data.y, classes[1]), make_loss(settings.loss, "classification")
+    names, scale = tuple(classes.tolist()), TargetScale(spread=sign)
+    return Task(targets, loss, weights, names, scale, settings)
+
+
+def _signs(y: NDArray[Any], positive: object) -> FloatArray:
+    """Return 1 where a row is of the positive class, else -1."""
+    signs = np.empty(y.size)
+
+    def of_block(start: int, stop: int) -> None:
+        own = signs[start:stop]
+        np.multiply(y[start:stop] == positive, 2.0, out=own)
+        own -= 1.0
+
+    over_blocks(of_block, y.size)
+    return signs
+
+
+def _check_has_both(
+    classes: NDArray[Any], is_positive: NDArray[np.bool_], weights: NDArray[Any] | None
+) -> None:
+    """Raise if a class has no row of positive weight, as may happen in a part of a stream."""
+    counted = is_positive if weights is None else is_positive[weights > 0]
+    if not counted.size or counted.all() or not counted.any():
+        only = classes.tolist()[int(counted.any())]
+        raise ValueError(
+            "class_weight='balanced' needs rows (of positive weight) of both classes; all of these "
+            f"are of class {only!r}. Pass a dict of weights, or parts that have both."
+        )
 
 
 def penalty_of(task: Task, earlier: float = 0.0) -> float:

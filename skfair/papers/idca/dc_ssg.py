@@ -25,8 +25,9 @@ from skfair.papers.idca.base import OBJECTIVE, DCSolver, StepLengths, switching_
 from skfair.papers.idca.parts import DCProblem
 from skfair.papers.one_sided import Best, OneSided
 from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
-from skfair.solvers.base import Answer, Run, Status, Step
+from skfair.solvers.base import Answer, Run, Step
 from skfair.solvers.parameters import Positive
+from skfair.utils.endings import Status
 
 
 @INTERVAL_SOLVERS.register("dc_ssg")

@@ -27,8 +27,9 @@ import numpy as np
 from skfair.papers.idca.base import DCSolver, Linearised, Point, StepLengths, switching_step
 from skfair.papers.idca.parts import DCProblem
 from skfair.partial_parity.strict_rounds import INTERVAL_SOLVERS
-from skfair.solvers.base import Run, Status, Step
+from skfair.solvers.base import Run, Step
 from skfair.solvers.parameters import Count, NonNegative, Positive
+from skfair.utils.endings import Status
 
 
 @INTERVAL_SOLVERS.register("idca")

@@ -25,7 +25,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from skfair._typing import FloatArray, Seed
-from skfair.solvers.base import SolverResult, Status
+from skfair.solvers.base import SolverResult
+from skfair.utils.endings import Status
 from skfair.utils.history import History
 from skfair.utils.validation import check_number, check_numbers
 

@@ -77,7 +77,8 @@ from skfair.papers.safairkm.swap_sample import (
     checked_labels,
     new_log,
 )
-from skfair.solvers.base import SolverResult, Status
+from skfair.solvers.base import SolverResult
+from skfair.utils.endings import Status
 from skfair.utils.history import History, go_on
 from skfair.utils.pieces import NUMBERS
 

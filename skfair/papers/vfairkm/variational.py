@@ -68,7 +68,7 @@ from skfair.cluster.kmeans.solver import (
     register,
 )
 from skfair.papers.vfairkm.soft_assignment import SoftAssignment
-from skfair.solvers.base import Status
+from skfair.utils.endings import Status
 from skfair.utils.history import History, go_on
 from skfair.utils.validation import check_numbers
 

@@ -24,6 +24,11 @@ def in_another_order(method, X, sex, other):
     return getattr(model, method)(X, **given, **other)
 
 
+ASSIGNING = {
+    "FairKMeans": FairKMeans(3, n_init=1),
+    "a point of ParetoFairKMeans": ParetoFairKMeans(3, balances=[0.8], n_init=1),
+}
+OF_ONE_GROUP = {"front": (FRONT, {})}
 CLUSTERERS = {"FairKMeans": FairKMeans}
 KINDS = [FairKMeans]
 CONTRACTS = {
@@ -78,6 +83,20 @@ FITS_OF_PARTITIONS = {
     "clusters": lambda X, y, sex: FairKMeans(2, random_state=0).fit(
         X, sensitive_features=sex, sample_weight=y + 1
     )
+}
+ROWS = {"X": X, "sensitive_features": SEX}
+HEAVY = ROWS | {"sample_weight": np.r_[np.full(3, 400.0), np.ones(237)]}
+ENDINGS = {
+    FairKMeans: {
+        "converged": (MODEL, ROWS),
+        "max_iter": (FairKMeans(3, max_iter=1, tol=0), ROWS),
+        "stopped": (FairKMeans(3, init=X[:3]), ROWS),
+        "infeasible": (FairKMeans(4, min_balance=None, size_bounds=(0.2, 0.3)), HEAVY),
+    },
+    ParetoFairKMeans: {
+        "converged": (FRONT, ROWS),
+        "infeasible": (ParetoFairKMeans(4, size_bounds=(0.2, 0.3)), HEAVY),
+    },
 }
 WARNINGS = [
     ("FairKMeans was fitted without", lambda: MODEL.fit_predict(X)),

@@ -358,3 +358,15 @@ def test_a_front_keeps_its_sizes_or_says_by_how_much_they_are_missed():
         assert float(number) <= missed.min() * 1.001
         assert missed.min() > 0
     assert n_kept > 0
+
+
+def test_clusters_that_were_limited_by_size_alone_are_assigned_without_groups():
+    shares = np.arange(200) / 200
+    X = np.column_stack([shares, shares[::-1] ** 2])
+    model = FairKMeans(3, size_bounds=(0.2, 0.5), random_state=0, sensitive=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no groups are passed
+        labels = model.fit(X).assign(X)
+    counts = np.bincount(labels, minlength=3)
+    assert counts.min() >= 40
+    assert counts.max() <= 100

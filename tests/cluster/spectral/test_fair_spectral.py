@@ -27,6 +27,7 @@ from skfair.cluster.spectral.rounding import unit_rows
 from skfair.datasets import load_local, make_fair_sbm
 from skfair.metrics import balance_score, cluster_balances, normalized_cut
 from skfair.solvers import DenseEigh, Lanczos
+from tests.cluster.spectral import family
 from tests.naive import spectral as naive
 from tests.seeds import generator, seed_of
 
@@ -495,18 +496,10 @@ def test_a_real_network():
 def test_a_constraint_that_is_nearly_kept_is_reported_as_it_is():
     """Rounding is polished away, a small violation by the solver is not."""
     W, groups = weights()
-
-    class Bent(DenseEigh):
-        def steps(self, problem, n_vectors, rng):
-            for step in super().steps(problem, n_vectors, rng):
-                found = step.pairs()
-                bent = found._replace(vectors=found.vectors + 2e-3 * problem.basis[:, :1])
-                yield step._replace(pairs=lambda: bent)  # noqa: B023
-
     model = FairSpectralClustering(
         3,
         affinity=Precomputed(dtype="float64"),
-        solver=Bent(),
+        solver=family.Bent(),
         assign_labels="kmeans",
         random_state=0,
     )

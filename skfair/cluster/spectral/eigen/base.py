@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from skfair._typing import FloatArray, IntArray
 from skfair.cluster.spectral.group_cut import GroupCut
-from skfair.solvers.base import Status
 from skfair.solvers.parameters import check_parameters
 from skfair.utils.docs import documented
+from skfair.utils.endings import Status
 from skfair.utils.history import History
 from skfair.utils.registry import PAPERS, Registry
 from skfair.utils.signatures import ReadableSignature
@@ -79,15 +79,16 @@ class EigenResult(NamedTuple):
     n_iter : int
         Number of iterations; 1 for direct solvers.
     status : {"converged", "max_iter", "stopped", "infeasible"}
-        Why the solver ended; "infeasible" if it ended by itself and misses the constraint.
+        The reason why the solver ended. It is "infeasible" if it converged but violates the
+        constraint.
     history : dict of ndarray
         One row per iteration.
     spare : ndarray of shape (n_samples, n) or None
-        The vectors that follow, as far as they came for free: approximate, or none.
+        Further vectors that the solver found on the way. They are approximate.
     residual : float
         ``|Q'H|``: how far the vectors are from the group constraint.
     labels : ndarray of shape (n_samples,) or None
-        Cluster of each row, of a solver that finds labels with the vectors.
+        The cluster of each row, if the solver finds clusters together with the vectors, else None.
     """
 
     vectors: NDArray[Any]
