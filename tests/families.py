@@ -19,6 +19,7 @@ The folder of a family's tests may have two such files. ``family.py`` may have t
 - ``AROUND_MODELS``: (estimator around another model, that model, parameters), by name,
 - ``OUT_OF_FOLD``: classes of classifiers around another model with ``train_predictions_``,
 - ``OF_ONE_GROUP``: (estimator that nothing wraps, what its fit takes of 200 rows), by name,
+- ``DRAWN``: what draws a display, by name,
 - ``CONTINUED``: (what draws a display with ``name=`` and ``ax=``, its attribute of lines), by name,
 - ``FIRST_FITS``: what is compiled in a first fit, and how many functions and seconds it may take.
 

