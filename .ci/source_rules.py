@@ -28,7 +28,6 @@ READ_THEMSELVES = {
     "monitoring/late_labels.py": {"encode_groups"},  # of rows that wait for their labels
     "report/data_sets/data_audit.py": {"read_units"},  # of rows without predictions
     "report/tables/reading.py": {"check_weights", "read_units"},  # of blocks of files, too
-    "report/tables/sums.py": {"encode_groups"},  # by attribute: what is compared is said later
 }
 # Words of docstrings and comments, each with what to write instead.
 GIVEN_UP = {

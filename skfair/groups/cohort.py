@@ -129,7 +129,7 @@ class Cohort:
         pos_label: ClassLabel = None,
     ) -> None:
         self._set(locals())
-        given = {name: own for name in COLUMNS if (own := getattr(self, name)) is not None}
+        given = given_columns(self)
         if not given.keys() & {"y_true", "y_pred", "y_score", "before"}:
             raise ValueError(NOTHING)
         if sensitive_features is None:
@@ -500,16 +500,15 @@ class Cohort:
         if not kept.any():
             raise ValueError(f"No row has all of {levels!r}.")
         rows = np.flatnonzero(kept)
-        given = {name: own for name in COLUMNS if (own := getattr(self, name)) is not None}
         taken = {
             name: own.taken(rows) if isinstance(own, RowUnits) else take_rows(own, rows)
-            for name, own in given.items()
+            for name, own in given_columns(self).items()
         }
         kinds = self._kinds and self._kinds.taken(rows).only_where(levels)
         return with_columns(self, **taken, _kinds=kinds)
 
     def _attributes(self) -> list[tuple[Any, Any]]:
-        if is_lazy(*(getattr(self, name) for name in COLUMNS)):
+        if is_lazy(*given_columns(self).values()):
             raise TypeError("Rows of Dask collections are not picked. compute() them.")
         columns = list(read_columns(self.sensitive_features))
         if self.control_features is not None:
@@ -520,10 +519,10 @@ class Cohort:
         """Return the number of rows."""
         if self._kinds is not None:
             return int(self._kinds.counts.sum())
-        return _n_rows(next(own for name in COLUMNS if (own := getattr(self, name)) is not None))
+        return _n_rows(next(iter(given_columns(self).values())))
 
     def __repr__(self) -> str:
-        has = [name for name in COLUMNS if getattr(self, name) is not None]
+        has = [*given_columns(self)]
         if self._kinds is not None and self._kinds.table.sample_weight is None:
             has.remove("sample_weight")
         beside = ", ".join(name for name in has if name != "sensitive_features")
@@ -570,6 +569,17 @@ def cohort_of(y_true: Any = None, y_pred: Any = None, **columns: Any) -> Cohort:
 def kinds_of(people: Cohort) -> Kinds | None:
     """Return what the rows of a cohort stand for if they are kinds of a table in an engine."""
     return people._kinds
+
+
+def given_columns(people: Cohort) -> dict[str, Any]:
+    """Return the columns that a cohort has, by argument."""
+    return {name: own for name in COLUMNS if (own := getattr(people, name)) is not None}
+
+
+def columns_for(people: Cohort, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a cohort that a function has parameters for."""
+    known = {name: getattr(people, name) for name in (*COLUMNS, "pos_label")}
+    return {name: own for name, own in known.items() if name in parameters}
 
 
 def with_columns(people: Cohort, **columns: Any) -> Cohort:

@@ -16,7 +16,7 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, ParamSpec, Protocol, TypeVar, cast, overload
 
-from skfair.groups.cohort import COLUMNS, Cohort, kinds_of
+from skfair.groups.cohort import COLUMNS, Cohort, columns_for, kinds_of
 from skfair.groups.cohort_rows import refuse_kinds
 from skfair.utils.keywords import OF_GROUPS, groups_by_name, refuse_unknown
 from skfair.utils.text import listed
@@ -73,12 +73,6 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def method_takes_cohort(function: Method) -> Method:
     """Decorate a method as ``takes_cohort`` does a function."""
     return cast(Method, takes_cohort(function))
-
-
-def columns_for(people: Cohort, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns of a cohort that a function has parameters for."""
-    known = {name: getattr(people, name) for name in (*COLUMNS, "pos_label")}
-    return {name: own for name, own in known.items() if name in parameters}
 
 
 def refuse_ignored(name: str, people: Cohort, parameters: Mapping[str, Any]) -> None:

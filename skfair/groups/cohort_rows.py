@@ -1,18 +1,24 @@
-"""What a cohort is read as: rows with one value each, and tables of outcomes.
+"""What a cohort is read as: rows with one value each, tables of outcomes, and cells.
 
 Functions get rows by :func:`outcome_rows`, :func:`score_rows`, or :func:`value_rows` for values of
 their own. Metrics and tests of labels need no rows, but an :func:`outcome_table`, which is read
-once for each way of counting. All of them read :mod:`skfair.groups.measured_rows`.
+once for each way of counting. All of them read :mod:`skfair.groups.measured_rows`. Audits read
+labels of several tasks, and count them in a :func:`cell_table`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from skfair._typing import IntArray
+from skfair.groups.attributes import CONTROL, SENSITIVE, read_columns
+from skfair.groups.encoding import encode_groups
+from skfair.groups.levels import number_tuples
 from skfair.groups.measured_rows import SINGLE_ROWS, MeasuredRows
 from skfair.groups.outcomes import Counted
 from skfair.groups.table import GroupTable
@@ -108,3 +114,44 @@ def outcome_table(
         rows = outcome_rows(people, counted, intersectional, units=units)
         known = tables[(*key, values_only)] = rows.table(squares=not values_only)
     return known
+
+
+def cell_table(
+    people: Cohort,
+    n_rows: int,
+    missing: str | None = None,  # the level of rows without a group; if None, they are an error
+    unknown: Collection[str] = (),  # levels that stand for "not known"
+) -> tuple[GroupTable, IntArray]:
+    """Number the combinations of levels that occur, of sensitive and control features.
+
+    Returns a table of these cells with the number of their rows, and the cell of each row.
+    """
+    kinds = people._kinds
+    if kinds is not None and missing is None:
+        kinds.check_groups(people.sensitive_features)
+    roles = [(SENSITIVE, people.sensitive_features, missing)]
+    if people.control_features is not None:
+        roles.append((CONTROL, people.control_features, None))
+    attributes: list[tuple[str, ...]] = []
+    levels: list[list[Any]] = []
+    codes, columns = [], []
+    for role, features, own in roles:
+        how: dict[str, Any] = {"role": role, "missing": own, "unknown": unknown}
+        groups = encode_groups(features, n_samples=n_rows, intersectional=False, **how)
+        attributes.append(groups.levels.attributes)
+        levels += map(list, groups.levels.levels)
+        codes += list(groups.codes - groups.offsets[:-1, None])
+        columns += [values for _, values in read_columns(features, role)]
+    for i, values in enumerate(columns):  # declared categories are levels, even without a row
+        declared = getattr(getattr(values, "dtype", None), "categories", ())
+        occurring, levels[i] = levels[i], list(dict.fromkeys([*declared, *levels[i]]))
+        codes[i] = np.array([levels[i].index(level) for level in occurring])[codes[i]]
+    every = [*chain.from_iterable(attributes)]
+    if len(set(every)) < len(every):
+        raise ValueError(
+            f"The attributes {', '.join(every)} must have different names. Rename one."
+        )
+    cells, combinations = number_tuples(codes, np.array([len(own) for own in levels]))
+    counts = np.bincount(cells, None if kinds is None else kinds.counts, len(combinations))
+    sums, named = {"rows": counts.astype(np.float64)}, dict(zip(every, levels, strict=True))
+    return GroupTable(named, combinations, sums, within=every[len(attributes[0]) :]), cells

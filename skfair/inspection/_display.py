@@ -26,8 +26,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnNames, ColumnsLike, FloatArray, MatrixLike
 from skfair.groups.attributes import check_alignment
-from skfair.groups.cohort import Cohort
-from skfair.groups.cohort_calls import columns_for, refuse_ignored
+from skfair.groups.cohort import Cohort, columns_for
+from skfair.groups.cohort_calls import refuse_ignored
 from skfair.groups.cohort_rows import refuse_kinds
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import sensitive_of

@@ -24,8 +24,8 @@ from sklearn.utils import _safe_indexing, check_random_state
 
 from skfair._typing import ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
 from skfair.groups.attributes import take_rows
-from skfair.groups.cohort import Cohort
-from skfair.groups.cohort_calls import columns_for, refuse_ignored, takes_cohort
+from skfair.groups.cohort import Cohort, columns_for
+from skfair.groups.cohort_calls import refuse_ignored, takes_cohort
 from skfair.groups.cohort_rows import refuse_kinds
 from skfair.groups.declared_rates import rate_named
 from skfair.groups.distinct_rows import WeightedRows

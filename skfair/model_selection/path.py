@@ -38,6 +38,7 @@ from skfair._typing import ColumnLike, ColumnsLike, Estimator, FloatArray, Matri
 from skfair.constraints.base import Constraint, make_constraints
 from skfair.estimators.kept_models import keeping_models
 from skfair.exceptions import ExplainedVarianceWarning, LooseLimitWarning
+from skfair.groups.cohort import cohort_of
 from skfair.groups.named_columns import take_columns
 from skfair.groups.sensitive import read_sensitive, sensitive_of
 from skfair.metrics.own_metrics import against_rest
@@ -313,11 +314,10 @@ class FairnessPath:
             if hasattr(before, "predict"):
                 before = get_response(before, X, "predict", sensitive_features=sensitive_features)
             candidates = [[pages.Candidate("none", before), *own] for own in candidates]
+        beside = {name: own for name, own in rows.items() if name not in ("X", "y")}
         judged = pages.Judged(
             X,
-            pages.RawRows(y, None, None, None, rows.get("sample_weight"), rows.get("units")),
-            sensitive_features,
-            positive,
+            cohort_of(y, pos_label=positive, **beside),
             compared,
             getattr(getattr(limited, "_group_levels", None), "attributes", ()),
             sensitive_of(limited).intersectional,

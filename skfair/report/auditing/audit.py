@@ -22,9 +22,9 @@ import pandas as pd
 from sklearn.base import is_regressor
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, MatrixLike, Seed
-from skfair.groups.attributes import ROLES, check_aligned
-from skfair.groups.cohort import cohort_of, kinds_of
-from skfair.groups.cohort_calls import columns_for, takes_cohort
+from skfair.groups.attributes import check_aligned
+from skfair.groups.cohort import cohort_of, columns_for, given_columns, kinds_of
+from skfair.groups.cohort_calls import takes_cohort
 from skfair.groups.cohort_rows import cut_at, median_of, refuse_kinds
 from skfair.groups.compared_groups import Reference
 from skfair.groups.labels import TaskName
@@ -50,11 +50,17 @@ from skfair.report.results.sentences import (
     reading_of,
     verdicts_of,
 )
-from skfair.report.tables.options import MISSING, Options, read_options
-from skfair.report.tables.reading import RawRows, check_raw_rows, find_task, survey_rows
+from skfair.report.tables.options import Options, read_options
+from skfair.report.tables.reading import (
+    check_columns,
+    find_task,
+    names_of,
+    read_rows,
+    survey_rows,
+)
 from skfair.report.tables.small_groups import Shown
 from skfair.report.tables.subgroups import judge_subgroups, search_subgroups, tables_of
-from skfair.report.tables.sums import read_blocks, read_table
+from skfair.report.tables.sums import add_up, read_blocks
 from skfair.report.tables.tasks import Task, gaps_of, searched_of
 from skfair.report.tables.views import (
     find_gaps,
@@ -523,10 +529,7 @@ def audit(
         cut = median_of(people) if is_scoring else threshold
         people = cut_at(people, cut)
     arguments |= columns_for(people, arguments)
-    sensitive_features = people.sensitive_features
-    y_true, y_pred, y_score = people.y_true, people.y_pred, people.y_score
-    before, control_features, units = people.before, people.control_features, people.units
-    sample_weight, pos_label, kinds = people.sample_weight, people.pos_label, kinds_of(people)
+    columns, kinds = given_columns(people), kinds_of(people)
     check_text([title], "The title")
     options = read_options(
         random_state=random_state,
@@ -541,50 +544,37 @@ def audit(
         min_group_size=min_group_size,
         suppress_below=suppress_below,
     )
-    check_units_rule(units_rule, preset, units)
-    raw = RawRows(y_true, y_pred, y_score, before, sample_weight, units)
-    groups, counted = (sensitive_features, control_features), ""
-    n_rows = check_raw_rows(raw, *groups, 0.0 if is_scoring else threshold)
+    check_units_rule(units_rule, preset, people.units)
+    n_rows, counted, rows = check_columns(columns, 0.0 if is_scoring else threshold), "", None
+    names = names_of(columns)
     if n_rows is None:  # the rows are Dask collections
-        sample, read_task, options = read_blocks(
-            raw, groups, options, task, (pos_label, pos_label_true), threshold
-        )
+        sample, read_task, options = read_blocks(people, options, task, pos_label_true, threshold)
     elif kinds is not None and kinds.are_numbers:
-        how: dict[str, Any] = {"like": None}
         given = {
             "threshold": threshold,
-            "pos_label": pos_label,
+            "pos_label": people.pos_label,
             "pos_label_true": pos_label_true,
             "preset": preset,
         }
-        sample, read_task = read_numbers(kinds, groups, task, options, given)
+        sample, read_task = read_numbers(people, kinds, task, options, given)
     else:
         if is_scoring:
             threshold = median_of(people) if cut is None else cut
             options = options._replace(median=threshold)
-        how = {"threshold": threshold, "like": check_aligned(**raw.named())}
-        if units is None:
-            warn_of_people(index_columns(how["like"], sensitive_features))
-        with raw.explaining_missing(threshold):
-            survey = survey_rows(raw.labels(), task)
-        read_task = find_task(survey, task, pos_label, pos_label_true, raw=raw)
-        if preset is not None and units is not None:
+        if people.units is None:
+            warn_of_people(index_columns(*columns.values()))
+        survey = survey_rows(people, task, threshold)
+        read_task = find_task(survey, task, people.pos_label, pos_label_true, given=columns)
+        if preset is not None and people.units is not None:
             refuse_kinds(people)  # it picks rows
-            block = {**raw._asdict(), **dict(zip(ROLES, groups, strict=True))}
-            block, counted = one_row_each(block, read_task, threshold, units_rule)
-            raw = RawRows._make(map(block.get, RawRows._fields))
-            groups = block["sensitive_features"], block.get("control_features")
-            how["like"] = check_aligned(**raw.named())
-        missing = MISSING if MISSING in options.unknown else None
-        how |= {"missing": missing, "unknown": options.unknown, "kinds": kinds}
-        sample = read_table(raw, read_task, *groups, **how)
+            people, counted = one_row_each(people, read_task, threshold, units_rule)
+        rows = read_rows(people, read_task, threshold, options.unknown)
+        sample = add_up(rows, read_task, kinds)
     warn_of_filled(sample)
     own = own_of(metrics)
-    like = None if n_rows is None else how["like"]
-    rows = raw, groups, read_task, options, like, threshold, kinds
-    sample, options = with_own(sample, own, *rows)
+    if own:
+        sample, options = with_own(sample, own, people, rows, read_task, options)
     facts = read_about({**(about or {}), COUNTED: counted} if counted else about)
-    names = raw.names()
     if kinds is not None:
         beside = {name: getattr(kinds.table, name) for name in kinds.table.beside}
         names = {argument: own for argument, own in {**names, **beside}.items() if own}

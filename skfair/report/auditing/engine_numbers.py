@@ -1,4 +1,4 @@
-"""Audits of numbers in an engine: it adds up what ``read_table`` adds up of rows in memory.
+"""Audits of numbers in an engine: it adds up what ``add_up`` adds up of rows in memory.
 
 Predicted numbers hardly repeat, so no few rows stand for all of them. :func:`read_numbers` lets the
 engine compute the measures of :class:`~skfair.report.tables.tasks.Numbers` and add up their
@@ -16,7 +16,8 @@ import numpy as np
 import pandas as pd
 
 from skfair._typing import FloatArray, IntArray
-from skfair.groups.attributes import CONTROL, SENSITIVE
+from skfair.groups.cohort import Cohort
+from skfair.groups.cohort_rows import cell_table
 from skfair.groups.engine_tables import PREFIX, Kinds
 from skfair.groups.labels import TaskName, extent_of, warn_of_ranges
 from skfair.groups.levels import number_tuples
@@ -25,7 +26,6 @@ from skfair.groups.score_bins import bincount
 from skfair.groups.table import GroupTable
 from skfair.report.tables.options import MISSING, Options
 from skfair.report.tables.scores import N_BINS, range_of_scores, score_table
-from skfair.report.tables.sums import read_cells
 from skfair.report.tables.tasks import Numbers, Rows, values_of
 from skfair.utils.text import listed
 
@@ -34,8 +34,8 @@ _SHARES = ("moved_up", "moved_down")
 
 
 def read_numbers(
+    people: Cohort,
     kinds: Kinds,
-    groups: tuple[Any, Any],
     task: TaskName,
     options: Options,
     given: Mapping[str, Any],  # options that are about classes, by name
@@ -58,7 +58,7 @@ def read_numbers(
     true, predicted, before = (table.number(own) for own in ("y_true", "y_pred", "before"))
     if predicted is None:
         raise ValueError("Predicted numbers are audited as y_pred=; y_score= is for classes.")
-    expressions: Any = Rows(true, predicted, before, None, None)
+    expressions: Any = Rows(true, predicted, before)
     measured: Any = values_of(Numbers(), expressions)
     values = {name: own.cast(nw.Float64) for name, own, _ in measured}
     ends = {"low": predicted, "high": predicted}
@@ -84,11 +84,10 @@ def read_numbers(
         nearest = place.round(0)
         keys["bin"] = (nearest - (nearest > place).cast(nw.Float64)).cast(nw.Int64)
     added = table.sums(sums, keys, kinds)
-    roles = [(groups[0], SENSITIVE, MISSING if MISSING in options.unknown else None)]
-    roles += [] if groups[1] is None else [(groups[1], CONTROL, None)]
-    n_kinds = len(kinds.counts)
-    levels, of_kinds, combinations, control = read_cells(roles, n_kinds, None, options.unknown)
-    n_cells, cell = len(combinations), f"{PREFIX}cell"
+    missing = MISSING if MISSING in options.unknown else None
+    sample, of_kinds = cell_table(people, len(kinds.counts), missing, options.unknown)
+    n_cells, cell = len(sample.codes), f"{PREFIX}cell"
+    groups: Any = [people.sensitive_features, people.control_features]
     attributes = pd.concat([own for own in groups if own is not None], axis=1)
     numbered = attributes.assign(**{cell: of_kinds})
     cells = added[table.cells].merge(numbered, on=table.cells, how="left")[cell].to_numpy()
@@ -104,8 +103,7 @@ def read_numbers(
             second = first if is_share else total(f"{power} {name} squared")
             parts.append([total(power), first, second])
         measures[name] = CellMeans(np.array(parts), is_share, origins[name])
-    n_rows = bincount(of_kinds, kinds.counts, n_cells)
-    sample = GroupTable(levels, combinations, {"rows": n_rows}, measures, within=control)
+    sample = replace(sample, measures=measures)
     if true is not None:
         bins = added[f"{PREFIX}bin"].to_numpy(np.int64).clip(0, N_BINS - 1)
         places, pairs = number_tuples([cells, bins], np.array([n_cells, N_BINS]))

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from skfair._typing import BoolArray, ColumnsLike, IntArray
-from skfair.groups.attributes import CONTROL, SENSITIVE
+from skfair._typing import BoolArray, IntArray
+from skfair.groups.cohort import Cohort, kinds_of
+from skfair.groups.cohort_rows import refuse_kinds
 from skfair.groups.declared_rates import rate_named
-from skfair.groups.engine_tables import Kinds
 from skfair.groups.rates import CellMeans
 from skfair.groups.row_units import RowUnits
 from skfair.groups.table import GroupTable
@@ -32,13 +32,11 @@ from skfair.metrics.own_metrics import (
     with_positive,
 )
 from skfair.report.tables.gaps import Gap
-from skfair.report.tables.options import MISSING, Options
-from skfair.report.tables.reading import RawRows, read_rows
-from skfair.report.tables.sums import read_cells
+from skfair.report.tables.options import Options
+from skfair.report.tables.reading import PlacedRows
 from skfair.report.tables.tasks import BEFORE, Task
 from skfair.report.tables.views import is_joint
-from skfair.utils.dask_collections import is_lazy
-from skfair.utils.warn import hidden, unwanted, warn_user
+from skfair.utils.warn import hidden, warn_user
 
 # Resamples of each group at most. The standard error then has an error of 5%. Twice as many take a
 # minute for the areas under the curves of 3,000 rows in five views.
@@ -114,29 +112,19 @@ def own_of(metrics: Any) -> list[GroupMetric]:
 def with_own(
     table: GroupTable,
     metrics: list[GroupMetric],
-    raw: RawRows,
-    groups: tuple[ColumnsLike, ColumnsLike | None],
+    people: Cohort,
+    placed: PlacedRows | None,  # the rows of the table; None if they were not read in memory
     task: Task,
     options: Options,
-    like: object,
-    threshold: float | None,
-    kinds: Kinds | None = None,  # given if the rows are kinds of a table in an engine
 ) -> tuple[GroupTable, Options]:
     """Add metrics of one's own to the table of an audit, and their gaps to its options."""
-    if not metrics:
-        return table, options
-    if is_lazy(*raw, *groups):
+    if placed is None:
+        refuse_kinds(people)
         raise TypeError(
             f"{metrics[0]!r} reads single rows, and these are in Dask collections. compute() them."
         )
-    rows, measures = read_rows(raw, task, threshold), dict(table.measures)
-    n_rows = next(len(column) for column in rows if column is not None)
-    missing = MISSING if MISSING in options.unknown else None
-    roles = [(groups[0], SENSITIVE, missing), (groups[1], CONTROL, None)]
-    with unwanted(UserWarning):  # these were given where the table was read
-        given = roles[: 1 + (groups[1] is not None)], n_rows, like, options.unknown
-        cells = read_cells(*given)[1]
-    units, counts = raw.together(n_rows), table.people
+    rows, _, cells = placed
+    measures, counts, kinds = dict(table.measures), table.people, kinds_of(people)
     n_resamples = min(options.n_simulations, _MOST_RESAMPLES)
     for metric in metrics:
         _check(metric, table.measures, task)
@@ -157,18 +145,18 @@ def with_own(
         # classes, or if the metric names one.
         names_class = "pos_label" in getattr(metric.metric, "keywords", {})
         is_coded = task.kind != "classes" and not names_class
-        true = np.asarray(rows.true if is_coded else raw.y_true)
-        beside = None if of_scores else rows.predicted if is_coded else raw.y_pred
+        true = np.asarray(rows.true if is_coded else people.y_true)
+        beside = None if of_scores else rows.predicted if is_coded else people.y_pred
         positive = 1 if task.kind == "binary" else None
         called = with_positive(metric.metric, positive, true, beside)
         for prefix, predicted in columns.items():
-            labels = raw.before if prefix else raw.y_pred
+            labels = people.before if prefix else people.y_pred
             is_own = is_coded or of_scores or labels is None
             other = predicted if is_own else labels
             own_rows = OwnRows(true, np.asarray(other), None, rows.weights)
             if metric.rate and task.kind == "binary" and is_coded:
                 outcomes = 2 * rows.true + predicted
-                of_rows: Any = cells, counts.size, rows.weights, units
+                of_rows: Any = cells, counts.size, rows.weights, rows.units
                 rate = rate_named(metric.rate)
                 squares = None if kinds is None else kinds.squares
                 own_means = CellMeans.of_outcomes(rate, outcomes, *of_rows, squares=squares)
@@ -179,7 +167,7 @@ def with_own(
                     f"{metric!r} reads single rows, and the table was counted in its engine. Pass "
                     "the rows, as in Cohort(...)."
                 )
-            own = OwnMeasure(called, own_rows, cells, units, n_resamples)
+            own = OwnMeasure(called, own_rows, cells, rows.units, n_resamples)
             sums = np.array([counts, 0 * counts, 0 * counts])
             measures[prefix + metric.measure] = CellMeans(np.array([sums, sums]), False, own=own)
     gaps = [Gap(own.__name__, own.compare, (own.measure,)) for own in metrics]

@@ -10,15 +10,14 @@ several jobs, :func:`one_row_each` keeps one row of each person, chosen by ``uni
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
 
 from skfair._typing import IntArray
 from skfair.groups.attributes import read_columns, take_rows
+from skfair.groups.cohort import Cohort, given_columns, with_columns
 from skfair.groups.row_units import unit_codes
-from skfair.report.tables.reading import RawRows
 from skfair.report.tables.tasks import Binary, Task
 from skfair.utils.factorize import factorize
 from skfair.utils.text import listed, plural
@@ -40,40 +39,38 @@ def check_units_rule(rule: str, preset: str | None, units: Any) -> None:
 
 
 def one_row_each(
-    block: Mapping[str, Any],  # columns by argument of ``audit``
+    people: Cohort,
     task: Task,
     threshold: float | None,  # scores above it are positive decisions, if there are no others
     rule: UnitsRule,
-) -> tuple[dict[str, Any], str]:
-    """Return the columns with one row of each person, without units, and how people are counted."""
-    raw = RawRows._make(map(block.get, RawRows._fields))
+) -> tuple[Cohort, str]:
+    """Return one row of each person, without units, and how people are counted."""
     if not isinstance(task, Binary):
         raise ValueError(
             "A preset with units= counts who is selected, which needs decisions of two classes. "
             "Leave units= out, and pass one row of each person."
         )
-    if raw.y_pred is not None:
-        is_selected = task.codes(raw.y_pred, "y_pred") == 1
+    if people.y_pred is not None:
+        is_selected = task.codes(people.y_pred, "y_pred") == 1
     elif threshold is not None:
-        is_selected = check_scores(raw.y_score, "y_score") > threshold
+        is_selected = check_scores(people.y_score, "y_score") > threshold
     else:
         raise ValueError(
             "A preset with units= counts who is selected. Pass decisions as y_pred, or y_score "
             "with threshold."
         )
-    person, people = unit_codes(raw.units, len(is_selected))
+    person, names = unit_codes(people.units, len(is_selected))
     first = is_selected if rule == "any" else np.zeros(len(person), bool)
     order = np.lexsort((np.arange(len(person)), first, person))
     last = order[np.flatnonzero(np.diff(person[order], append=-1))]  # by number of the person
-    _check_constant(block["sensitive_features"], person, last, people)
+    _check_constant(people.sensitive_features, person, last, names)
     kept = np.sort(last)
     columns = {
-        name: take_rows(values, kept)
-        for name, values in block.items()
-        if values is not None and name != "units"
+        name: None if name == "units" else take_rows(values, kept)
+        for name, values in given_columns(people).items()
     }
-    said = f"{len(people):,} people of {len(person):,} rows; a person is selected if {_SAID[rule]}"
-    return columns, said
+    said = f"{len(names):,} people of {len(person):,} rows; a person is selected if {_SAID[rule]}"
+    return with_columns(people, **columns), said
 
 
 def _check_constant(

@@ -29,7 +29,7 @@ from typing import Any
 import pandas as pd
 
 from skfair.groups.attributes import ROLES, read_columns
-from skfair.groups.cohort import Cohort, kinds_of
+from skfair.groups.cohort import COLUMNS, Cohort, cohort_of, given_columns, kinds_of
 from skfair.records.decision_memo import Memo
 from skfair.records.record import Paths, check_new, differences, plain, write_record
 from skfair.report.auditing.own_measures import own_of
@@ -39,7 +39,7 @@ from skfair.report.results.checks import read_condition, read_conditions
 from skfair.report.results.result import AuditTables, Source
 from skfair.report.results.sentences import FILES, verdicts_of
 from skfair.report.tables.options import unknown_levels
-from skfair.report.tables.reading import RawRows
+from skfair.report.tables.reading import names_of
 from skfair.report.words import law_of
 from skfair.utils.files import replacing
 from skfair.utils.validation import one_dimensional
@@ -53,7 +53,6 @@ KIND = "skfair record of an audit"
 MOST_SIMULATIONS = 20_000
 # The parts of a check that the user gives. All others are computed.
 ASKED = ("conditions", "of_intersections", "groups", "allow_undefined")
-_ROWS = (*RawRows._fields, *ROLES)  # the arguments of ``audit`` that are no options
 # Facts in the head of an audit of a database, which say where its rows are.
 OF_ROWS = ("database", "table", "query")
 # A block of a table in an engine has this entry: how many rows each of its rows stands for.
@@ -74,7 +73,7 @@ def in_engine(
 ) -> Source:
     """Return the source of an audit of a table that was counted in an engine."""
     names = signature(audit).parameters
-    apart = {*_ROWS, "pos_label"}  # they are facts of the cohort
+    apart = {*COLUMNS, "pos_label"}  # they are facts of the cohort
     options = {name: own for name, own in arguments.items() if name in names and name not in apart}
     kinds = kinds_of(people)
     assert kinds is not None
@@ -100,7 +99,7 @@ def counted_columns(people: Cohort) -> dict[str, Any]:
 
     Weights are sums of weights there, and units have no values, so neither is among them.
     """
-    columns = {name: getattr(people, name) for name in _ROWS}
+    columns = {name: getattr(people, name) for name in COLUMNS}
     columns |= {"units": None, "sample_weight": None}
     kinds = kinds_of(people)
     assert kinds is not None
@@ -122,7 +121,7 @@ def _asked(arguments: dict[str, Any], found: AuditTables) -> dict[str, Any]:
 
 def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of ``audit`` that are no columns, as a record can hold them."""
-    options = {name: own for name, own in arguments.items() if name not in _ROWS}
+    options = {name: own for name, own in arguments.items() if name not in COLUMNS}
     if not isinstance(options["random_state"], Integral):
         raise ValueError(
             f"An audit with random_state={options['random_state']!r} cannot be computed again, so "
@@ -173,7 +172,7 @@ def arguments_of(
         else:
             rows[argument] = values
     about = _without_files(asked["options"]["about"]) | files
-    return {**dict.fromkeys(_ROWS), **asked["options"], **rows, "about": about}
+    return {**dict.fromkeys(COLUMNS), **asked["options"], **rows, "about": about}
 
 
 def write_audit(
@@ -267,9 +266,8 @@ def _columns(
         if rows.get(argument) is not None:
             columns = read_columns(rows[argument], role)
             yield from ((argument, next(names), values) for _, values in columns)
-    raw = RawRows._make(map(rows.get, RawRows._fields))
-    for argument, name in raw.names().items():
-        yield argument, name, one_dimensional(getattr(raw, argument), argument)
+    for argument, name in names_of(given_columns(cohort_of(**rows))).items():
+        yield argument, name, one_dimensional(rows[argument], argument)
 
 
 def digests_of(rows: Mapping[str, Any], found: AuditTables, key: str) -> dict[str, str]:

@@ -6,13 +6,11 @@ by the same path. A path makes three calls:
 
 1. :class:`Candidate` for each model, with its decisions and the limit of each attribute, which is a
    share: 5% is 0.05.
-2. :class:`Judged` once, with the rows that measure the models. Their columns are a
-   :class:`RawRows`.
+2. :class:`Judged` once, with the rows that measure the models. Their columns are a cohort.
 3. ``Choice.of`` with both, and then ``to_html`` or ``table`` of the :class:`Choice`.
 """
 
 from skfair.report.choosing.choice import Choice
 from skfair.report.choosing.steps import Candidate, Judged
-from skfair.report.tables.reading import RawRows
 
-__all__ = ["Candidate", "Choice", "Judged", "RawRows"]
+__all__ = ["Candidate", "Choice", "Judged"]

@@ -18,13 +18,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from skfair._version import __version__
+from skfair.groups.cohort import given_columns, with_columns
 from skfair.records.decision_memo import KIND, VERSION, checksum
 from skfair.report.choosing.steps import TODAY, Candidate, Judged
 from skfair.report.results.pages import render_template, rows_of
 from skfair.report.results.pictures import Axis
 from skfair.report.results.result import written
 from skfair.report.tables.options import read_options
-from skfair.report.tables.reading import check_raw_rows
+from skfair.report.tables.reading import check_columns
 from skfair.report.words import metric_words, prose
 from skfair.utils.text import check_text
 
@@ -52,7 +53,7 @@ class Choice(NamedTuple):
         """
         candidates = [candidate for path in paths for candidate in path]
         before = candidates[0].decisions
-        check_raw_rows(judged.raw._replace(y_pred=before), judged.groups, None)
+        check_columns(given_columns(with_columns(judged.people, y_pred=before)))
         head = {
             "kind": KIND,
             "version": VERSION,
@@ -147,8 +148,8 @@ class Choice(NamedTuple):
             ],
             metric_sentences=[metric_words(name).says for name in judged.metrics],
             options=read_options(random_state=0, **judged.options),
-            noun="people" if judged.raw.units is None else "decisions",
-            is_weighted=judged.raw.sample_weight is not None,
+            noun="people" if judged.people.units is None else "decisions",
+            is_weighted=judged.people.sample_weight is not None,
             made_on=date.today().isoformat(),
             limits=prose()["limits"],
         )

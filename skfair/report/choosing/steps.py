@@ -15,15 +15,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skfair._typing import ColumnsLike, FloatArray, MatrixLike
-from skfair.groups.attributes import check_aligned, read_columns
+from skfair._typing import FloatArray, MatrixLike
+from skfair.groups.attributes import ROLES, check_aligned, read_columns
+from skfair.groups.cohort import Cohort, given_columns, with_columns
 from skfair.groups.outcomes import one_decision
 from skfair.report.results.checks import is_settled, left_out_of
 from skfair.report.results.pages import rows_of
 from skfair.report.tables.options import Options, read_options
-from skfair.report.tables.reading import RawRows, find_task, survey_rows
+from skfair.report.tables.reading import find_task, read_rows, survey_rows
 from skfair.report.tables.small_groups import HIDDEN, Shown
-from skfair.report.tables.sums import read_table
+from skfair.report.tables.sums import add_up
 from skfair.report.tables.tasks import BEFORE, gaps_of
 from skfair.report.tables.views import MOST_CROSSED, View, find_gaps, whole_view
 from skfair.utils.rounding import ROUNDING
@@ -70,9 +71,7 @@ class Judged(NamedTuple):
     """The rows that models are judged on, and what is measured there."""
 
     X: MatrixLike
-    raw: RawRows  # the columns of these rows, without decisions
-    groups: ColumnsLike
-    positive: Any
+    people: Cohort  # the columns of these rows, without decisions
     metrics: list[str]
     limited: Sequence[str]  # attributes of the fit; empty if they are not known
     is_crossed: bool  # whether the limit is for the crossed groups of these attributes
@@ -83,9 +82,11 @@ class Judged(NamedTuple):
 
         ``before`` are the decisions of the first candidate, with which all are compared.
         """
-        raw = self.raw._replace(y_pred=candidate.decisions, before=before)
-        task = find_task(survey_rows(raw.labels(), "binary"), "binary", self.positive, raw=raw)
-        table = read_table(raw, task, self.groups, like=check_aligned(**raw.named()))
+        people = with_columns(self.people, y_pred=candidate.decisions, before=before)
+        columns, survey = given_columns(people), survey_rows(people, "binary")
+        check_aligned(**columns)
+        task = find_task(survey, "binary", people.pos_label, given=columns)
+        table = add_up(read_rows(people, task), task)
         options = read_options(random_state=0, **self.options)
         shown = Shown(table, options)
         limits = candidate.limits or {}
@@ -158,9 +159,11 @@ class Judged(NamedTuple):
         ``decide`` fits the chosen model again, and compares the hash to make sure that it is the
         same model.
         """
-        groups = (values for _, values in read_columns(self.groups))
+        groups = (values for _, values in read_columns(self.people.sensitive_features))
+        columns = given_columns(self.people).items()
+        beside = (values for name, values in columns if name not in ROLES)
         of_rows = sha256()
-        for part in (self.X, *groups, *self.raw.named().values()):
+        for part in (self.X, *groups, *beside):
             of_rows.update(row_draws(part, None, 0).tobytes())
         fingerprints = []
         for candidate in candidates:

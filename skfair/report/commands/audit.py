@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from skfair.groups.attributes import read_columns
-from skfair.groups.cohort import Cohort, with_columns
+from skfair.groups.cohort import Cohort, cohort_of, given_columns, with_columns
 from skfair.groups.engine_tables import LABELS
 from skfair.groups.labels import TaskName
 from skfair.groups.reference import read_reference
@@ -51,7 +51,7 @@ from skfair.report.results.evidence import evidence_of
 from skfair.report.results.result import COUNTED, AuditTables, Source
 from skfair.report.results.sentences import read_about
 from skfair.report.tables.options import read_options
-from skfair.report.tables.reading import RawRows, Survey, check_judged, find_task, survey_rows
+from skfair.report.tables.reading import Survey, check_judged, find_task, survey_rows
 from skfair.report.tables.scores import range_of_scores
 from skfair.report.tables.sums import sums_of_block, warn_table
 from skfair.report.tables.tasks import Task, gaps_of
@@ -64,6 +64,15 @@ from skfair.utils.validation import check_number, check_probability, check_score
 _WRITERS = {".html": "to_html", ".md": "to_markdown", ".json": "to_json"}
 # Options of the audit that are numbers. They are None if the user did not name them.
 _NUMBERS = ("confidence", "depth", "min_group_size", "suppress_below")
+# The arguments of ``audit`` by the option that names their column.
+_ARGUMENTS = {
+    "target": "y_true",
+    "prediction": "y_pred",
+    "score": "y_score",
+    "before": "before",
+    "weight": "sample_weight",
+    "units": "units",
+}
 # If several conditions have outcomes, the first of these counts.
 EXIT_CODES: dict[str, int] = {"fail": 1, "inconclusive": 3, "pass": 0}
 
@@ -230,11 +239,10 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         return _audit_database(arguments, metrics)
     table = table_of(arguments, arguments.file)
     table.check()
-    groups, judged = table.groups, table.judged
-    if judged.units is None:
+    groups, has_units = table.groups, "units" in table.named
+    if not has_units:
         warn_of_people(table.people())
-    if judged.y_pred is None and judged.y_score is None:
-        raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
+    _check_named(table)
     # With --pos-label-true, the target has labels of its own.
     apart = arguments.target if arguments.pos_label_true is not None else None
     survey = _survey(table, arguments.task, apart)
@@ -242,35 +250,36 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
         table = table._replace(labels_are_text=True)
         survey = _survey(table, arguments.task, apart)
     assert survey is not None
-    task = _task(survey, arguments, judged)
+    task = _task(survey, arguments, table.named)
     threshold, median = arguments.threshold, None
-    if arguments.preset == "ll144" and judged.y_pred is None and threshold is None:
+    if arguments.preset == "ll144" and "y_pred" not in table.named and threshold is None:
         threshold = median = _median_score(table)
-    check_judged(judged, threshold)
-    how = {"threshold": threshold, "score_range": range_of_scores(np.array(survey.ends))}
+    check_judged(table.named, threshold)
+    how, ends = {"threshold": threshold}, range_of_scores(np.array(survey.ends))
     order = {name: list(table.levels(name)) for name in table.bins}
     if table.missing is not None:
         order = {name: [*levels, table.missing] for name, levels in order.items()}
     blocks = table.blocks()
-    if judged.units is not None:  # a person may have rows in several blocks
+    if has_units:  # a person may have rows in several blocks
         whole = pd.concat(blocks, ignore_index=True)
         for name, levels in order.items():
             whole[name] = pd.Categorical(whole[name], levels).remove_unused_categories()
         blocks = iter([whole])
-    check_units_rule(arguments.units_rule, arguments.preset, judged.units)
+    check_units_rule(arguments.units_rule, arguments.preset, table.named.get("units"))
     columns: Iterable[dict[str, Any]] = map(table.by_argument, blocks)
     digests = None
     if arguments.record is not None:
         digests = Digests()
         columns = _noted(columns, table, digests)
     counted = ""
-    if judged.units is not None and arguments.preset is not None:
+    if has_units and arguments.preset is not None:
         (whole_file,) = columns
-        people, counted = one_row_each(whole_file, task, threshold, arguments.units_rule)
-        columns = [people]
-    sums = (sums_of_block(block, task, how) for block in columns)
+        people = cohort_of(**whole_file)
+        people, counted = one_row_each(people, task, threshold, arguments.units_rule)
+        columns = [given_columns(people)]
+    sums = (sums_of_block(block, task, ends, how) for block in columns)
     tables = [own for own in sums if own is not None]
-    sample = tables[0] if judged.units is not None else total(tables, order)[0]
+    sample = tables[0] if has_units else total(tables, order)[0]
     reference = _reference(arguments.reference, {name: sample.levels[name] for name in groups})
     asked = read_names(arguments.metrics) if arguments.metrics else None
     if metrics:
@@ -291,7 +300,7 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     title = arguments.title or f"Fairness audit of {table.path.name}"
     facts = _facts(arguments, table)
     about = read_about({**facts, COUNTED: counted} if counted else facts)
-    report = audit_table(sample, task, options, title, about, judged.named(), threshold)
+    report = audit_table(sample, task, options, title, about, dict(table.named), threshold)
     return report._made_of(in_file(arguments, metrics, table, digests))
 
 
@@ -303,6 +312,12 @@ def _noted(
         if len(block["sensitive_features"]):
             digests.add(named_columns(block, table.groups, table.within))
         yield block
+
+
+def _check_named(table: TableFile) -> None:
+    """Raise unless decisions or scores were named."""
+    if not table.named.keys() & {"y_pred", "y_score"}:
+        raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
 
 
 def _is_database(options: argparse.Namespace) -> bool:
@@ -321,8 +336,7 @@ def _audit_database(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     """Audit a table that is counted in its database."""
     refuse_texts(arguments)
     table = table_of(arguments, arguments.file)
-    if table.judged.y_pred is None and table.judged.y_score is None:
-        raise ValueError("Pass --prediction, --score or both: there is nothing to audit.")
+    _check_named(table)
     people, n_dropped = _counted_table(arguments, table)
     labels = {name: getattr(people, name) for name in LABELS}
     every = [level for own in labels.values() if own is not None for level in factorize(own).levels]
@@ -410,12 +424,12 @@ def read_data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[s
     """
     table = table_of(options, path)
     table.check()
-    groups, judged = table.groups, table.judged
+    groups, named = table.groups, table.named
     names = read_names(options.columns or "") or table.names()
-    apart = {*groups, *judged.named().values()}
+    apart = {*groups, *named.values()}
     others = [name for name in dict.fromkeys(names) if name not in apart]
-    if judged.y_score is not None:  # the scores come first, and further ones if they are named
-        others = [judged.y_score, *others] if options.columns else [judged.y_score]
+    if "y_score" in named:  # the scores come first, and further ones if they are named
+        others = [named["y_score"], *others] if options.columns else [named["y_score"]]
     table = table._replace(others=tuple(others))
     table.check()
     frame = pd.concat(list(table.blocks()), ignore_index=True)
@@ -424,8 +438,10 @@ def read_data(options: argparse.Namespace, path: str) -> tuple[TableFile, dict[s
     if not others:
         raise ValueError(f"{table.path.name} has no columns besides groups and target.")
     sample = {"X": frame[others], "sensitive_features": frame[groups]}
-    of_rows = {"y": judged.y_true, "units": judged.units, "before": judged.before}
-    return table, sample | {name: frame[own] for name, own in of_rows.items() if own is not None}
+    of_rows = {"y": "y_true", "units": "units", "before": "before"}
+    return table, sample | {
+        name: frame[named[own]] for name, own in of_rows.items() if own in named
+    }
 
 
 def label_of(text: str | None, levels: list[Any]) -> Any:
@@ -462,7 +478,7 @@ def _read_shares(path: str) -> dict[str, dict[str, float]]:
 
 def _median_score(table: TableFile) -> float:
     """Return the median of all scores, which are held in memory."""
-    name = table.judged.y_score
+    name = table.named["y_score"]
     scores = [check_scores(block[name], name) for block in table.blocks()]
     return float(np.median(np.concatenate(scores)))
 
@@ -496,10 +512,9 @@ def table_of(options: argparse.Namespace, path: str) -> TableFile:
         raise ValueError(
             "--sensitive is empty. Name the columns that hold the sensitive attributes."
         )
-    names = ("target", "prediction", "score", "before", "weight", "units")
-    judged = RawRows._make(getattr(options, name, None) for name in names)
+    columns = {role: getattr(options, role, None) for role in _ARGUMENTS}
     by_role: dict[str, list[Any]] = {"sensitive": groups, "control": within or [None]}
-    by_role |= dict(zip(names, ([name] for name in judged), strict=True))
+    by_role |= {role: [name] for role, name in columns.items()}
     needed = {name: role for role in options.drop_missing for name in by_role[role]}
     if None in needed:
         raise ValueError(
@@ -507,7 +522,7 @@ def table_of(options: argparse.Namespace, path: str) -> TableFile:
         )
     return TableFile(
         Path(path),
-        judged,
+        {_ARGUMENTS[role]: name for role, name in columns.items() if name is not None},
         groups,
         within,
         read_bins(options.bins),
@@ -540,21 +555,14 @@ def _survey(table: TableFile, task_name: TaskName, apart: str | None) -> Survey 
     file must be read again with labels as text. The column ``apart`` has labels of its own, which
     may be of another type.
     """
-    judged, survey = table.judged, Survey()
+    survey = Survey()
     groups: dict[str, set[str]] = {name: set() for name in table.attributes}
     are_numbers: set[bool] = set()
-    ranged = judged.y_score or judged.y_pred  # the column whose range is needed
     for block in filter(len, table.blocks()):
-        labels = {name: block[name] for name in table.labels}
-        are_numbers.update(x.dtype.kind in "biuf" for name, x in labels.items() if name != apart)
-        # Predictions that are numbers are treated as scores, because a later block may have
-        # fractions.
-        are_scores = judged.y_score is not None or block[ranged].dtype.kind in "iuf"
-        score = (ranged, block[ranged]) if are_scores else None
-        weights = None if judged.sample_weight is None else block[judged.sample_weight]
-        raw = RawRows._make(map(table.by_argument(block).get, RawRows._fields))
-        with raw.explaining_missing():
-            survey += survey_rows(labels, task_name, score, weights)
+        together = (name for name in table.labels if name != apart)
+        are_numbers.update(block[name].dtype.kind in "biuf" for name in together)
+        people = cohort_of(**table.by_argument(block))
+        survey += survey_rows(people, task_name, named=table.named)
         for attribute in table.attributes:
             groups[attribute].update(block[attribute].unique())
             check_levels(attribute, groups[attribute])
@@ -566,13 +574,13 @@ def _survey(table: TableFile, task_name: TaskName, apart: str | None) -> Survey 
     if not survey.n_rows:
         raise ValueError(f"{table.path.name} has no rows.")
     if not survey.n_counted:
-        raise ValueError(f"The weight {judged.sample_weight!r} is 0 in every row.")
+        raise ValueError(f"The weight {table.named['sample_weight']!r} is 0 in every row.")
     if len(are_numbers) > 1:
         return None
     return survey
 
 
-def _task(survey: Survey, arguments: argparse.Namespace, judged: RawRows) -> Task:
+def _task(survey: Survey, arguments: argparse.Namespace, named: Mapping[str, str]) -> Task:
     """Return the task that was named, or the one that the labels show."""
     if arguments.pos_label_true is not None and arguments.target is None:
         raise ValueError(
@@ -581,4 +589,4 @@ def _task(survey: Survey, arguments: argparse.Namespace, judged: RawRows) -> Tas
         )
     every = [level for levels in survey.labels.values() for level in in_order(levels or [])]
     positives = (label_of(text, every) for text in (arguments.pos_label, arguments.pos_label_true))
-    return find_task(survey, arguments.task, *positives, raw=judged)
+    return find_task(survey, arguments.task, *positives, given=named)

@@ -25,11 +25,12 @@ import pandas as pd
 from scipy import stats
 
 from skfair._typing import ClassLabel, ColumnLike, ColumnsLike, FloatArray, IntArray, Seed
-from skfair.groups.attributes import SENSITIVE, Role, check_aligned, read_columns
+from skfair.groups.attributes import Role, check_aligned, read_columns
+from skfair.groups.cohort import cohort_of
+from skfair.groups.cohort_rows import cell_table
 from skfair.groups.labels import MOST_CLASSES
 from skfair.groups.rates import CellMeans, wilson
 from skfair.groups.row_units import RowUnits, read_units
-from skfair.groups.table import GroupTable
 from skfair.groups.telling_columns import index_columns, warn_of_people
 from skfair.report.data_sets.proxies import (
     N_FOLDS,
@@ -46,7 +47,6 @@ from skfair.report.tables.gaps import Gap
 from skfair.report.tables.options import MISSING, Options, read_options
 from skfair.report.tables.small_groups import Sums, class_counts, without_small
 from skfair.report.tables.subgroups import read_column
-from skfair.report.tables.sums import read_cells
 from skfair.report.tables.views import View, find_gaps, rates_table, views_of
 from skfair.report.words import prose
 from skfair.utils.docs import documented
@@ -349,15 +349,14 @@ class _Sample:
         pos_label: ClassLabel,
     ) -> None:
         columns = read_columns(X, Role("X", "Column", "value"))
-        n_rows, like = len(columns[0][1]), check_aligned(X=X, y=y, units=units)
+        n_rows = len(columns[0][1])
+        check_aligned(X=X, y=y, units=units, sensitive_features=sensitive_features)
+        people = cohort_of(sensitive_features=sensitive_features)
         missing = MISSING if MISSING in options.unknown else None
-        roles = [(sensitive_features, SENSITIVE, missing)]
-        levels, cells, combinations, _ = read_cells(roles, n_rows, like, options.unknown)
-        together = None if units is None else read_units(units, n_rows)
-        parts = None if together is None else together.parts(cells, len(combinations))
-        counts = np.bincount(cells).astype(np.float64)
-        table = GroupTable(levels, combinations, {"rows": counts}, units=parts)
-        self.table, left_out = without_small(table, options.suppress_below)
+        table, cells = cell_table(people, n_rows, missing, options.unknown)
+        levels, together = table.levels, None if units is None else read_units(units, n_rows)
+        parts = None if together is None else together.parts(cells, len(table.codes))
+        self.table, left_out = without_small(replace(table, units=parts), options.suppress_below)
         self.hidden = pd.DataFrame(left_out, columns=["view", "group"])
         named_cells = (zip(levels, map(str, cell), strict=True) for cell in table.cells())
         is_kept = np.array([not {*left_out} & {*named} for named in named_cells])

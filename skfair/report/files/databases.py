@@ -101,8 +101,7 @@ def cohort_of_table(table: TableFile, relation: Any, pos_label: Any = None) -> t
     import narwhals as nw
 
     frame: Any = nw.from_native(relation)
-    judged = dict(table.judged.named().items())
-    columns = judged | {"sensitive_features": table.groups}
+    columns: dict[str, Any] = {**table.named, "sensitive_features": table.groups}
     columns |= {"control_features": table.within} if table.within else {}
     known = frame.collect_schema().names()
     unknown = [name for name in table.used if name not in known]

@@ -34,9 +34,9 @@ import numpy as np
 import pandas as pd
 
 from skfair.groups.attributes import MAX_LEVELS, MAX_NUMERIC_LEVELS
+from skfair.groups.engine_tables import LABELS
 from skfair.groups.telling_columns import may_name_people
 from skfair.report.files.exact_numbers import DIGITS, exactly
-from skfair.report.tables.reading import RawRows
 from skfair.utils.text import did_you_mean, listed, plural
 
 # Errors of readers of damaged files. OSError comes from bz2 and from the first bytes of gzip, and
@@ -64,7 +64,8 @@ class TableFile(NamedTuple):
     """A file, the columns that are read, and how attributes become groups."""
 
     path: Path
-    judged: RawRows  # names of the columns of labels, scores, weights and units, or None
+    # The columns of labels, scores, weights and units, by argument of ``audit``
+    named: Mapping[str, str]
     groups: list[str]  # the sensitive attributes
     within: list[str]  # the attributes that strata are made of
     bins: Mapping[str, list[Any]]  # edges of the bins of each attribute: numbers, or dates
@@ -87,14 +88,13 @@ class TableFile(NamedTuple):
     @classmethod
     def of_columns(cls, path: str, columns: Iterable[str], encoding: str) -> TableFile:
         """Return a file whose columns have no roles, for :meth:`as_written`."""
-        no_rows = RawRows._make([None] * len(RawRows._fields))
-        whole = cls(Path(path), no_rows, [], [], {}, None, 1, [], encoding=encoding)
+        whole = cls(Path(path), {}, [], [], {}, None, 1, [], encoding=encoding)
         return whole._replace(others=tuple(columns))
 
     @property
     def labels(self) -> list[str]:
         """The columns that hold labels or numbers to predict."""
-        return [*self.judged.labels().values()]
+        return [own for argument, own in self.named.items() if argument in LABELS]
 
     @property
     def attributes(self) -> list[str]:
@@ -104,7 +104,7 @@ class TableFile(NamedTuple):
     @property
     def used(self) -> list[str]:
         """All columns that are read, each once."""
-        return [*dict.fromkeys([*self.judged.named().values(), *self.attributes, *self.others])]
+        return [*dict.fromkeys([*self.named.values(), *self.attributes, *self.others])]
 
     def check(self) -> None:
         """Raise unless the file exists, can be read to its end, and has the columns."""
@@ -201,7 +201,7 @@ class TableFile(NamedTuple):
 
     def by_argument(self, block: pd.DataFrame) -> dict[str, Any]:
         """Return the columns of a block by the arguments of :func:`skfair.report.audit`."""
-        own = {name: block[column] for name, column in self.judged.named().items()}
+        own: dict[str, Any] = {name: block[column] for name, column in self.named.items()}
         own["sensitive_features"] = block[self.groups]
         return own | ({"control_features": block[self.within]} if self.within else {})
 
@@ -344,7 +344,7 @@ class TableFile(NamedTuple):
         """
         names = [name for name in self.attributes if name not in self.bins]
         names += self.labels if self.labels_are_text else []
-        return names + ([] if self.judged.units is None else [self.judged.units])
+        return names + [own for argument, own in self.named.items() if argument == "units"]
 
     def as_written(self) -> pd.DataFrame:
         """Return all columns of the file as they stand in it, to which ``decide`` adds its own.

@@ -1,32 +1,37 @@
-"""The arguments of an audit, checked: its task, and the rows in plain arrays.
+"""The rows of an audit: a :class:`~skfair.groups.cohort.Cohort` becomes codes and numbers.
 
-Every audit reads its rows in four steps:
+Every audit reads its cohort in four steps:
 
-1. :class:`RawRows` holds the columns as the user passed them, and :func:`check_raw_rows` checks
-   which there are.
+1. :func:`check_columns` checks which columns there are, and that they are of the same rows.
 2. :func:`survey_rows` collects what must be known of all rows before a row is counted: the labels
    and the range of the scores. Rows may come in blocks, and the surveys of blocks add up.
 3. :func:`find_task` makes the task: one class against the rest, several classes, or numbers.
    :func:`skfair.groups.labels.kind_of` decides from the survey which of these it is.
-4. :func:`read_rows` turns the columns, or those of one block, into codes and numbers. The table of
-   sums is made of these in :mod:`skfair.report.tables.sums`.
+4. :func:`read_rows` turns the columns, or those of one block, into codes and numbers, and says in
+   which cell each row is counted. :mod:`skfair.report.tables.sums` adds them up.
 
-``audit`` and ``find_subgroups`` take these steps in memory, ``read_blocks`` for Dask collections,
-and :mod:`skfair.report.commands.audit` for files, with error messages of its own.
+``audit`` takes these steps in memory, ``read_blocks`` for Dask collections, and
+:mod:`skfair.report.commands.audit` for files, whose columns are those of a cohort for each block.
+``find_subgroups`` has no groups, so it calls :func:`read_labels` in the last step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Real
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from skfair._typing import ClassLabel, ColumnsLike
+from skfair._typing import ClassLabel, FloatArray, IntArray
+from skfair.groups.attributes import ROLES, check_aligned
+from skfair.groups.cohort import Cohort
+from skfair.groups.cohort_rows import cell_table
+from skfair.groups.engine_tables import LABELS
 from skfair.groups.labels import (
     MOST_CLASSES,
     Kind,
@@ -45,6 +50,8 @@ from skfair.groups.labels import (
 )
 from skfair.groups.outcomes import explaining_missing
 from skfair.groups.row_units import RowUnits, read_units, warn_of_few
+from skfair.groups.table import GroupTable
+from skfair.report.tables.options import MISSING
 from skfair.report.tables.tasks import Binary, Classes, Numbers, Rows, Task
 from skfair.utils.dask_collections import is_lazy
 from skfair.utils.factorize import Factorized, in_order
@@ -57,49 +64,53 @@ from skfair.utils.validation import (
     one_dimensional,
 )
 
-
-class RawRows(NamedTuple):
-    """The columns of an audit as the user passed them, or their names in a file; None if absent."""
-
-    y_true: Any
-    y_pred: Any
-    y_score: Any
-    before: Any
-    sample_weight: Any
-    units: Any = None
-
-    def explaining_missing(self, threshold: float | None = None) -> AbstractContextManager[None]:
-        """Let errors say if y_true is missing because of a decision, now or before."""
-        decisions = {"y_pred": self.y_pred, "before": self.before}
-        names = self.names()
-        of_names = {names.get(name, name): own for name, own in decisions.items()}
-        kind = getattr(getattr(self.y_score, "dtype", None), "kind", "")
-        if isinstance(threshold, Real) and kind in tuple("iuf"):
-            of_names[f"{names['y_score']} above {threshold:g}"] = self.y_score > threshold
-        return explaining_missing((names.get("y_true", "y_true"), self.y_true), of_names)
-
-    def named(self) -> dict[str, Any]:
-        """Return the columns that were given."""
-        return {name: values for name, values in self._asdict().items() if values is not None}
-
-    def names(self) -> dict[str, str]:
-        """Return the names in the data of the columns that were given, by argument."""
-        columns = self.named().items()
-        return {name: str(getattr(values, "name", None) or name) for name, values in columns}
-
-    def labels(self) -> dict[str, Any]:
-        """Return the columns of labels that were given, true ones first."""
-        columns = {"y_true": self.y_true, "y_pred": self.y_pred, "before": self.before}
-        return {name: values for name, values in columns.items() if values is not None}
-
-    def together(self, n_rows: int) -> RowUnits | None:
-        """Return which rows belong to the same unit, or None if no two rows do."""
-        units = read_units(self.units, n_rows)
-        warn_of_few(units, n_rows)
-        return units
-
-
 _NOWHERE = np.inf, -np.inf  # the ends of no numbers
+
+
+def names_of(columns: Mapping[str, Any]) -> dict[str, str]:
+    """Return the names in the data of the columns beside the groups, by argument."""
+    return {
+        argument: str(getattr(values, "name", None) or argument)
+        for argument, values in columns.items()
+        if argument not in ROLES
+    }
+
+
+def check_columns(columns: Mapping[str, Any], threshold: float | None = None) -> int | None:
+    """Raise unless there is something to audit, and return the number of rows.
+
+    ``columns`` are those of a cohort. The number is None for Dask collections, which are read
+    later.
+    """
+    check_judged(columns, threshold)
+    if is_lazy(*columns.values()):
+        if "units" in columns:
+            raise TypeError(
+                "Rows of the same unit may lie in several blocks of a Dask collection, so units= "
+                "are counted in memory. compute() the columns that the audit reads."
+            )
+        return None
+    n_rows: int | None = None
+    for name, values in columns.items():
+        if name in ROLES or isinstance(values, RowUnits):  # those of an engine
+            continue
+        if sparse.issparse(values) or isinstance(values, str) or not hasattr(values, "__len__"):
+            raise TypeError(f"{name} must be array-like with one value per row, got {values!r}.")
+        one_dimensional(values, name, n_rows)
+        n_rows = len(values)
+    check_aligned(**columns)
+    return n_rows
+
+
+def check_judged(given: Collection[str], threshold: float | None) -> None:
+    """Raise unless there are decisions, or scores that can be judged."""
+    if "y_pred" not in given and "y_score" not in given:
+        raise ValueError("audit needs y_pred, y_score or both; got neither.")
+    if "y_true" not in given and "y_pred" not in given and threshold is None:
+        raise ValueError(
+            "audit needs y_true to judge y_score. Pass y_true, or a threshold above which scores "
+            "are positive decisions."
+        )
 
 
 def _joined(own: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
@@ -147,78 +158,67 @@ class Survey:
 
 
 def survey_rows(
-    labels: Mapping[str, Any],
-    name: TaskName,
-    score: tuple[str, Any] | None = None,  # name and values, if their range is needed
-    weights: Any = None,
-) -> Survey:
-    """Look through all rows, or one block of them.
-
-    ``name`` is the task that the user named. If it is "numbers", labels are not listed. ``score``
-    has the scores, or predictions that may turn out to be numbers.
-    """
-    levels: dict[str, list[Any] | None] = {}
-    n_rows = len(next(iter(labels.values()), () if score is None else score[1]))
-    counted = np.ones(n_rows, bool)
-    if weights is not None:
-        counted = np.asarray(check_weights(weights, n_rows, are_all=False)) > 0
-    ranges: dict[str, tuple[float, float]] = {}
-    for column, values in labels.items():
-        are_numbers, levels[column] = name == "numbers" or have_fractions(values), None
-        if not are_numbers:
-            found = check_labels(values, column).levels
-            if are_whole(found) and found:
-                ranges[column] = float(min(found)), float(max(found))
-            levels[column] = None if are_fractions(found) else found
-        if levels[column] is None:
-            numbers = check_scores(values, column)
-            ranges[column] = float(numbers.min(initial=np.inf)), float(numbers.max(initial=-np.inf))
-    survey = Survey(levels, ranges=ranges, n_rows=n_rows, n_counted=int(counted.sum()))
-    if score is None:
-        return survey
-    scores = check_scores(score[1], score[0])[counted]
-    ends = float(scores.min(initial=np.inf)), float(scores.max(initial=-np.inf))
-    return replace(survey, ends=ends)
-
-
-def check_raw_rows(
-    raw: RawRows,
-    sensitive_features: ColumnsLike | None,
-    control_features: ColumnsLike | None,
+    people: Cohort,
+    task: TaskName,  # as the user named it; if it is "numbers", labels are not listed
     threshold: float | None = None,
-) -> int | None:
-    """Raise unless there is something to audit, and return the number of rows.
+    named: Mapping[str, str] = MappingProxyType({}),  # what errors call a column, by argument
+) -> Survey:
+    """Look through all rows, or one block of them."""
+    columns = {own: getattr(people, own) for own in (*LABELS, "y_score")}
+    with _explaining(columns, threshold):
+        return _surveyed(columns, people.sample_weight, task, named)
 
-    The number is None for Dask collections, which are read later.
-    """
-    check_judged(raw, threshold)
-    if is_lazy(*raw, sensitive_features, control_features):
-        if raw.units is not None:
-            raise TypeError(
-                "Rows of the same unit may lie in several blocks of a Dask collection, so units= "
-                "are counted in memory. compute() the columns that the audit reads."
-            )
-        return None
-    n_rows: int | None = None
-    for name, values in raw.named().items():
-        if isinstance(values, RowUnits):  # those of an engine
+
+def _explaining(
+    columns: Mapping[str, Any], threshold: float | None
+) -> AbstractContextManager[None]:
+    """Let errors say if y_true is missing because of a decision, now or before."""
+    names, scores = names_of(columns), columns["y_score"]
+    decisions = {names[own]: columns[own] for own in ("y_pred", "before")}
+    if isinstance(threshold, Real) and _kind(scores) in tuple("iuf"):
+        decisions[f"{names['y_score']} above {threshold:g}"] = scores > threshold
+    return explaining_missing((names["y_true"], columns["y_true"]), decisions)
+
+
+def _kind(values: Any) -> str:
+    """Return the kind of the dtype of a column, "O" if it has none."""
+    return getattr(getattr(values, "dtype", None), "kind", "O")
+
+
+def _surveyed(
+    columns: Mapping[str, Any],  # labels and scores; None for absent ones
+    sample_weight: Any,
+    task: TaskName,
+    named: Mapping[str, str],
+) -> Survey:
+    levels: dict[str, list[Any] | None] = {}
+    ranges: dict[str, tuple[float, float]] = {}
+    for argument in LABELS:
+        name, values = named.get(argument, argument), columns[argument]
+        if values is None:
             continue
-        if sparse.issparse(values) or isinstance(values, str) or not hasattr(values, "__len__"):
-            raise TypeError(f"{name} must be array-like with one value per row, got {values!r}.")
-        one_dimensional(values, name, n_rows)
-        n_rows = len(values)
-    return n_rows
+        are_numbers, levels[name] = task == "numbers" or have_fractions(values), None
+        if not are_numbers:
+            found = check_labels(values, name).levels
+            if are_whole(found) and found:
+                ranges[name] = float(min(found)), float(max(found))
+            levels[name] = None if are_fractions(found) else found
+        if levels[name] is None:
+            ranges[name] = _ends(check_scores(values, name))
+    scored = "y_pred" if columns["y_score"] is None else "y_score"
+    scores, ends = columns[scored], _NOWHERE
+    n_rows = len(scores)
+    weights = check_weights(sample_weight, n_rows, are_all=False)
+    is_counted = np.ones(n_rows, bool) if weights is None else weights > 0
+    # Predictions that are numbers count as scores, because a later block may have fractions.
+    if scored == "y_score" or _kind(scores) in tuple("iuf"):
+        ends = _ends(check_scores(scores, named.get(scored, scored))[is_counted])
+    return Survey(levels, ends, ranges, n_rows, int(is_counted.sum()))
 
 
-def check_judged(raw: RawRows, threshold: float | None) -> None:
-    """Raise unless there are decisions, or scores that can be judged."""
-    if raw.y_pred is None and raw.y_score is None:
-        raise ValueError("audit needs y_pred, y_score or both; got neither.")
-    if raw.y_true is None and raw.y_pred is None and threshold is None:
-        raise ValueError(
-            "audit needs y_true to judge y_score. Pass y_true, or a threshold above which scores "
-            "are positive decisions."
-        )
+def _ends(numbers: FloatArray) -> tuple[float, float]:
+    """Return the smallest and the largest number."""
+    return float(numbers.min(initial=np.inf)), float(numbers.max(initial=-np.inf))
 
 
 def find_task(
@@ -227,13 +227,10 @@ def find_task(
     pos_label: ClassLabel,
     pos_label_true: ClassLabel = None,
     *,
-    raw: RawRows,
+    given: Collection[str],  # the arguments that there are columns of
 ) -> Task:
-    """Return the task that was named, or the one that the labels show.
-
-    ``raw`` says which columns there are.
-    """
-    has_true = raw.y_true is not None
+    """Return the task that was named, or the one that the labels show."""
+    has_true = "y_true" in given
     if pos_label_true is not None and not has_true:
         raise ValueError(f"pos_label_true={pos_label_true!r} is a class of y_true, got None.")
     if pos_label_true is not None and name not in ("auto", "binary"):
@@ -241,7 +238,7 @@ def find_task(
     one = pos_label if pos_label_true is None else pos_label_true
     kind = kind_of(survey.labels, name, one, has_true=has_true)
     if kind == "numbers":
-        if raw.y_pred is None:
+        if "y_pred" not in given:
             raise ValueError("Predicted numbers are audited as y_pred=; y_score= is for classes.")
         predicted = list(survey.labels)[has_true]
         return Numbers(extent_of(*survey.ranges.get(predicted, _NOWHERE)))
@@ -309,12 +306,33 @@ def _against_rest(
     return tuple(in_order(list(dict.fromkeys([*levels, positive])))), positive
 
 
-def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: bool = True) -> Rows:
-    """Return the columns as codes and numbers.
+class PlacedRows(NamedTuple):
+    """Rows, and the cell in which each is counted."""
 
-    ``are_all`` is False if the rows are one block of several, whose weights may all be 0.
-    """
-    y_true, y_pred, y_score, before, sample_weight, _ = raw
+    rows: Rows
+    table: GroupTable  # the cells, with the number of their rows
+    cells: IntArray  # (n_rows,)
+
+
+def read_rows(
+    people: Cohort,
+    task: Task,
+    threshold: float | None = None,
+    unknown: Collection[str] = (),  # levels of groups that stand for "not known"
+    *,
+    are_all: bool = True,  # False for one block of several, whose weights may all be 0
+) -> PlacedRows:
+    """Return the rows of a cohort as codes and numbers, and in which cell each is."""
+    rows = read_labels(people, task, threshold, are_all=are_all)
+    missing = MISSING if MISSING in unknown else None
+    return PlacedRows(rows, *cell_table(people, rows.n_rows, missing, unknown))
+
+
+def read_labels(
+    people: Cohort, task: Task, threshold: float | None, *, are_all: bool = True
+) -> Rows:
+    """Return all columns but those of groups, see :func:`read_rows`."""
+    y_true, y_pred, y_score = people.y_true, people.y_pred, people.y_score
     score = None if y_score is None else check_scores(y_score)
     true = None if y_true is None else task.codes(y_true, "y_true")
     predicted = None if y_pred is None else task.codes(y_pred, "y_pred")
@@ -332,7 +350,6 @@ def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: boo
             warn_of_threshold(score, threshold)
     elif are_all and task.kind == "binary" and score is not None and predicted is not None:
         warn_of_opposite(np.asarray(predicted, np.int64), score)
-    n_rows = next(len(values) for values in (true, predicted, score) if values is not None)
     if score is not None and true is not None and task.kind == "classes":
         raise ValueError(
             f"y_score is read for two classes or for numbers, but y_true has the classes "
@@ -342,6 +359,9 @@ def read_rows(raw: RawRows, task: Task, threshold: float | None, *, are_all: boo
         warn_of_ranges(np.asarray(true, np.float64), np.asarray(predicted, np.float64))
     if score is None and predicted is not None and not task.classes:
         score = predicted.astype(np.float64)  # numbers are checked for calibration like scores
-    weights = check_weights(sample_weight, n_rows, are_all=are_all)
-    earlier = None if before is None else task.codes(before, "before")
-    return Rows(true, predicted, earlier, score, weights)
+    earlier = None if people.before is None else task.codes(people.before, "before")
+    rows = Rows(true, predicted, earlier, score)
+    weights = check_weights(people.sample_weight, rows.n_rows, are_all=are_all)
+    units = read_units(people.units, rows.n_rows)
+    warn_of_few(units, rows.n_rows)
+    return rows._replace(weights=weights, units=units)

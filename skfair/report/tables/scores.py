@@ -1,6 +1,6 @@
 """Scores by group: their spread, how well they rank, and their calibration.
 
-While rows are read, ``read_table`` calls :func:`binned_scores`, which adds up the rows by cell (a
+While rows are added up, ``add_up`` calls :func:`binned_scores`, which adds up the rows by cell (a
 combination of levels of all attributes) and by bin of the score. So scores can be added up over
 blocks, and no row is kept. For each view, ``score_report`` then adds up the bins of each group
 (:func:`sums_of_groups`), from which :class:`ScoreTables` computes its tables.

@@ -37,21 +37,14 @@ import pandas as pd
 from scipy import sparse, stats
 
 from skfair._typing import BoolArray, ClassLabel, ColumnLike, FloatArray, IntArray, Seed
-from skfair.groups.attributes import check_aligned
+from skfair.groups.cohort import cohort_of, given_columns
 from skfair.groups.labels import TaskName
 from skfair.groups.levels import intersection_name, number_tuples
 from skfair.groups.rates import CellMeans, added
-from skfair.groups.row_units import RowUnits
 from skfair.groups.table import GroupTable
 from skfair.report.tables.gaps import MOST_JOINT, Simulated, drawn_means
 from skfair.report.tables.options import Options, read_options
-from skfair.report.tables.reading import (
-    RawRows,
-    check_raw_rows,
-    find_task,
-    read_rows,
-    survey_rows,
-)
+from skfair.report.tables.reading import check_columns, find_task, read_labels, survey_rows
 from skfair.report.tables.sums import distinct_labels, measured
 from skfair.report.tables.tasks import Rows, Task, Value, searched_of, values_of
 from skfair.utils.factorize import Factorized
@@ -396,24 +389,24 @@ def find_subgroups(
         n_simulations=n_simulations,
     )
     check_number(n_bins, "n_bins", low=2, kind=Integral)
-    raw = RawRows(y_true, y_pred, y_score, None, sample_weight, units)
-    n_rows = check_raw_rows(raw, None, None, threshold)
+    named = {"y_score": y_score, "sample_weight": sample_weight, "units": units}
+    people = cohort_of(y_true, y_pred, **named)
+    given = given_columns(people)
+    n_rows = check_columns(given, threshold)
     if n_rows is None:
         raise TypeError("find_subgroups reads single rows. compute() the Dask collections.")
-    check_aligned(**raw.named())
-    read_task = find_task(survey_rows(raw.labels(), task), task, pos_label, raw=raw)
-    rows = read_rows(raw, read_task, threshold)
-    together = raw.together(n_rows)
-    people = None if together is None else together.shares
+    read_task = find_task(survey_rows(people, task), task, pos_label, given=given)
+    rows = read_labels(people, read_task, threshold)
+    shares = None if rows.units is None else rows.units.shares
     read = _read_columns(columns, n_rows, n_bins)
-    tables = list(list_tables(read, None, depth, min_group_size, people))
-    parts = [_judged(tables, *own, options) for own in _measures(rows, read_task, tables, together)]
+    tables = list(list_tables(read, None, depth, min_group_size, shares))
+    parts = [_judged(tables, *own, options) for own in _measures(rows, read_task, tables)]
     sorted_parts = [worst_first(part, len(parts), confidence) for part in parts]
     return pd.concat(sorted_parts, ignore_index=True)
 
 
 def _measures(
-    rows: Rows, task: Task, tables: list[Table], together: RowUnits | None
+    rows: Rows, task: Task, tables: list[Table]
 ) -> Iterator[tuple[Value, list[CellMeans]]]:
     """Yield each measure that :func:`find_subgroups` searches, with its sums for each table.
 
@@ -425,7 +418,7 @@ def _measures(
     names = [name for name in searched_of(task, set(every)) if name in every]
     labels = distinct_labels(rows) if task.classes and names else None
     cells = [(own.codes, own.n_groups) for own in tables]
-    units = [None if together is None else together.parts(*own) for own in cells]
+    units = [None if rows.units is None else rows.units.parts(*own) for own in cells]
     of_tables = [
         dict(measured(rows, task, labels, *own, names=names, parts=parts))
         for own, parts in zip(cells, units, strict=True)

@@ -7,27 +7,25 @@ independent, such as the visits of a patient, and a *part* is the rows of a unit
 (:mod:`skfair.groups.row_units`). The result is a :class:`~skfair.groups.table.GroupTable`, from
 which ``audit_table`` computes all tables.
 
-- :func:`read_table` adds up rows in memory.
+- :func:`add_up` adds up rows in memory, which :mod:`skfair.report.tables.reading` has read.
 - :func:`read_blocks` adds up Dask collections: it surveys all blocks, calls :func:`sums_of_block`
   for each, and adds up their tables. Files are read in the same way by
   :mod:`skfair.report.commands.audit`.
-- :func:`read_cells` numbers the cells, also for the audit of a data set.
 - :func:`measured` adds up the measures, also for ``find_subgroups``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
-from itertools import chain
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from skfair._typing import ClassLabel, ColumnsLike, IntArray
-from skfair.groups.attributes import CONTROL, SENSITIVE, Role, read_columns, warn_levels
-from skfair.groups.encoding import encode_groups
+from skfair._typing import ClassLabel, IntArray
+from skfair.groups.attributes import CONTROL, SENSITIVE, warn_levels
+from skfair.groups.cohort import Cohort, cohort_of, given_columns
 from skfair.groups.engine_tables import Kinds
 from skfair.groups.labels import TaskName
 from skfair.groups.levels import number_tuples, sums_by
@@ -35,48 +33,31 @@ from skfair.groups.rates import CellMeans
 from skfair.groups.row_units import UnitParts
 from skfair.groups.table import GroupTable, total
 from skfair.report.tables.options import MISSING, Options
-from skfair.report.tables.reading import RawRows, Survey, find_task, read_rows, survey_rows
+from skfair.report.tables.reading import PlacedRows, Survey, find_task, read_rows, survey_rows
 from skfair.report.tables.scores import binned_scores, range_of_scores
 from skfair.report.tables.tasks import Rows, Task, values_of
 from skfair.utils.dask_collections import align
 from skfair.utils.warn import unwanted
 
 
-def read_table(
-    raw: RawRows,
+def add_up(
+    placed: PlacedRows,
     task: Task,
-    sensitive_features: ColumnsLike | None,
-    control_features: ColumnsLike | None = None,
-    *,
-    threshold: float | None = None,
+    kinds: Kinds | None = None,  # given if the rows are kinds of a table in an engine
     # The range of all scores, if the rows are one block of several; None if these are all rows
     score_range: tuple[float, float] | None = None,
-    like: object = None,  # groups must have the index of this column (from check_aligned)
-    missing: str | None = None,  # the level of rows without a value; if None, they are an error
-    unknown: Collection[str] = (),  # levels that stand for "not known"
-    kinds: Kinds | None = None,  # given if the rows are kinds of a table in an engine
 ) -> GroupTable:
     """Visit rows once, and add up by cell what the tables of an audit need.
 
     The result has the measures, and if there are scores and true labels, sums by bin of the score.
     """
-    rows = read_rows(raw, task, threshold, are_all=score_range is None)
-    if kinds is not None and missing is None:
-        kinds.check_groups(sensitive_features)
-    n_samples = next(len(values) for values in rows if values is not None)
-    roles = [(sensitive_features, SENSITIVE, missing), (control_features, CONTROL, None)]
-    roles = roles if control_features is not None else roles[:1]
-    levels, cells, combinations, control = read_cells(roles, n_samples, like, unknown)
-    n_cells = len(combinations)
+    rows, table, cells = placed
+    n_cells = len(table.codes)
     labels = distinct_labels(rows) if task.classes else None
-    together = raw.together(n_samples)  # the unit of each row; None if no two rows share one
-    parts = None if together is None else together.parts(cells, n_cells)
-    table = GroupTable(
-        levels,
-        combinations,
-        {"rows": np.bincount(cells, kinds and kinds.counts, n_cells).astype(np.float64)},
-        dict(measured(rows, task, labels, cells, n_cells, None, parts, kinds)),
-        within=control,
+    parts = None if rows.units is None else rows.units.parts(cells, n_cells)
+    table = replace(
+        table,
+        measures=dict(measured(rows, task, labels, cells, n_cells, None, parts, kinds)),
         # The table has no rows, so it keeps the cell and the unit of each part, but not the parts
         # of the rows (``codes``).
         units=parts and replace(parts, codes=parts.codes[:0]),
@@ -86,7 +67,7 @@ def read_table(
     targets = rows.true.astype(np.float64)
     ends = score_range or range_of_scores(rows.score, rows.weights)
     # Each row counts as this share of a person, so that all rows of a unit count as one person.
-    people = None if together is None else together.shares
+    people = None if rows.units is None else rows.units.shares
     if task.kind == "binary" and ends == (0.0, 1.0):  # the scores are probabilities
         by_row: Any = cells, n_cells, rows.weights, kinds and kinds.squares, parts
         residuals = CellMeans.of_rows(targets - rows.score, None, *by_row)
@@ -95,54 +76,11 @@ def read_table(
     return replace(table, scores=scores)
 
 
-def read_cells(
-    # For each role: the attributes, the role (sensitive or control), and the level that rows
-    # without a value get (None: they are an error)
-    roles: Sequence[tuple[ColumnsLike | None, Role, str | None]],
-    n_samples: int,
-    like: object,
-    unknown: Collection[str] = (),
-) -> tuple[dict[str, list[Any]], IntArray, IntArray, list[str]]:
-    """Number the combinations of levels that occur, which are the cells.
-
-    Returns four things: the levels by attribute, the cell of each row, the levels of each cell
-    (n_cells, n_attributes), and the names of the attributes that are not in the first role.
-    """
-    encoded = [
-        encode_groups(
-            features,
-            n_samples=n_samples,
-            intersectional=False,
-            like=like,
-            role=role,
-            missing=own,
-            unknown=unknown,
-        )
-        for features, role, own in roles
-    ]
-    first, *control = (groups.levels.attributes for groups in encoded)
-    every = [*first, *chain.from_iterable(control)]
-    levels = [list(own) for groups in encoded for own in groups.levels.levels]
-    codes = [own for groups in encoded for own in groups.codes - groups.offsets[:-1, None]]
-    columns = [values for features, role, _ in roles for _, values in read_columns(features, role)]
-    for i, values in enumerate(columns):  # declared categories are levels, even without a row
-        declared = getattr(getattr(values, "dtype", None), "categories", ())
-        occurring, levels[i] = levels[i], list(dict.fromkeys([*declared, *levels[i]]))
-        codes[i] = np.array([levels[i].index(level) for level in occurring])[codes[i]]
-    if len(set(every)) < len(every):
-        raise ValueError(
-            f"The attributes {', '.join(every)} must have different names. Rename one."
-        )
-    cells, combinations = number_tuples(codes, np.array([len(own) for own in levels]))
-    return dict(zip(every, levels, strict=True)), cells, combinations, every[len(first) :]
-
-
 def read_blocks(
-    raw: RawRows,
-    groups: tuple[Any, Any],  # sensitive features and control features
+    people: Cohort,
     options: Options,
     task_name: TaskName,
-    pos_labels: tuple[ClassLabel, ClassLabel],
+    pos_label_true: ClassLabel,
     threshold: float | None,
 ) -> tuple[GroupTable, Task, Options]:
     """Add up Dask collections in two passes over their blocks, a survey and the sums.
@@ -150,48 +88,45 @@ def read_blocks(
     Returns the table, the task, and the options. If preset "ll144" compares scores with their
     median, the returned options hold this median.
     """
-    rows = align(**raw.named(), sensitive_features=groups[0], control_features=groups[1])
+    columns = given_columns(people)
+    rows = align(**columns)
     survey = rows.total(_survey, task_name, combine=lambda parts: sum(parts, Survey()))
     if not survey.n_counted:
         has_rows = survey.n_rows > 0
         raise ValueError(
             "sample_weight is zero for every row." if has_rows else "There are no rows."
         )
-    if options.preset == "ll144" and raw.y_pred is None and threshold is None:
+    if options.preset == "ll144" and people.y_pred is None and threshold is None:
         threshold = float(np.median(np.concatenate(rows.collect(itemgetter("y_score")))))
         options = options._replace(median=threshold)
-    task = find_task(survey, task_name, *pos_labels, raw=raw)
-    missing = MISSING if MISSING in options.unknown else None
+    task = find_task(survey, task_name, people.pos_label, pos_label_true, given=columns)
+    how = {"threshold": threshold, "unknown": options.unknown}
     ends = range_of_scores(np.array(survey.ends))
-    how = {"threshold": threshold, "score_range": ends, "missing": missing}
-    tables = [own for own in rows.collect(sums_of_block, task, how) if own is not None]
-    whole = total(tables, last=missing)[0]
+    tables = [own for own in rows.collect(sums_of_block, task, ends, how) if own is not None]
+    whole = total(tables, last=MISSING if MISSING in options.unknown else None)[0]
     warn_table(whole, options.unknown)
     return whole, task, options
 
 
 def _survey(block: dict[str, Any], task_name: TaskName) -> Survey:
     """Survey one block. The keys of ``block`` are the arguments of ``audit``."""
-    raw = RawRows._make(map(block.get, RawRows._fields))
-    scores = raw.y_pred if raw.y_score is None else raw.y_score
-    is_score = np.asarray(scores[:0]).dtype.kind in "iuf"
-    score = ("y_pred" if raw.y_score is None else "y_score", scores) if is_score else None
-    with raw.explaining_missing():
-        return survey_rows(raw.labels(), task_name, score, raw.sample_weight)
+    return survey_rows(cohort_of(**block), task_name)
 
 
-def sums_of_block(block: dict[str, Any], task: Task, how: dict[str, Any]) -> GroupTable | None:
+def sums_of_block(
+    block: dict[str, Any], task: Task, ends: tuple[float, float], how: dict[str, Any]
+) -> GroupTable | None:
     """Add up the rows of a block, or return None if it has no rows.
 
-    The keys of ``block`` are the arguments of ``audit``. ``how`` are further arguments of
-    :func:`read_table`. Warnings are left to :func:`warn_table`, which sees all blocks.
+    The keys of ``block`` are the arguments of ``audit``. ``ends`` is the range of all scores, and
+    ``how`` are further arguments of :func:`read_rows`. Warnings are left to :func:`warn_table`,
+    which sees all blocks.
     """
-    raw = RawRows._make(map(block.get, RawRows._fields))
-    if not any(len(values) for values in raw.named().values()):
+    people = cohort_of(**block)
+    if not len(people):
         return None
-    groups = block["sensitive_features"], block.get("control_features")
     with unwanted(UserWarning):
-        return read_table(raw, task, *groups, **how)
+        return add_up(read_rows(people, task, **how, are_all=False), task, score_range=ends)
 
 
 def warn_table(table: GroupTable, unknown: Collection[str] = ()) -> None:
@@ -211,7 +146,7 @@ def distinct_labels(rows: Rows) -> tuple[IntArray, Rows]:
     shape = np.array([column.max(initial=0) + 1 for column in columns])
     codes, combinations = number_tuples(columns, shape)
     labels = dict(zip(known, combinations.T, strict=True))
-    return codes, Rows._make([*map(labels.get, range(3)), None, None])
+    return codes, Rows._make([*map(labels.get, range(3)), None, None, None])
 
 
 def measured(
@@ -236,7 +171,7 @@ def measured(
     few, of_few, squares, parts_of_few = rows, cells, own_squares, parts
     if labels is not None:
         kinds, labels_of_kinds = labels
-        n_kinds = max(len(column) for column in labels_of_kinds if column is not None)
+        n_kinds = labels_of_kinds.n_rows
         columns: list[Any] = [None]
         if rows.weights is not None:
             columns = [rows.weights, rows.weights**2]
@@ -248,7 +183,7 @@ def measured(
         if parts is not None:
             parts_of_few, of_few = replace(parts, codes=of_few), parts.cells[of_few]
         of_kinds = (None if column is None else column[own] for column in labels_of_kinds[:3])
-        few = Rows._make([*of_kinds, None, sums[0]])
+        few = Rows._make([*of_kinds, None, sums[0], None])
         squares = sums[-1]
     for name, values, counted in values_of(task, few._replace(score=rows.score)):
         if names is not None and name not in names:

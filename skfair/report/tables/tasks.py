@@ -26,6 +26,7 @@ import numpy as np
 
 from skfair._typing import BoolArray, ColumnLike, FloatArray, IntArray
 from skfair.groups.declared_rates import RATES
+from skfair.groups.row_units import RowUnits
 from skfair.metrics.labels import LABEL_METRICS
 from skfair.report.tables.gaps import Gap
 from skfair.utils.text import did_you_mean, listed, listed_in
@@ -59,8 +60,14 @@ class Rows(NamedTuple):
     true: Labels | None
     predicted: Labels | None
     before: Labels | None
-    score: FloatArray | None
-    weights: FloatArray | None
+    score: FloatArray | None = None
+    weights: FloatArray | None = None
+    units: RowUnits | None = None  # None also if no two rows share one
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return next(len(own) for own in self[:4] if own is not None)
 
 
 # The name of a measure, its value for each row, and which rows count for it (None for all)
