@@ -21,7 +21,7 @@ WORKERS ?= 2
 # What a benchmark needs to know: no threads, so that CPU seconds of competitors compare.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help venv demo test test-all engines test-seeds test-tenth coverage test-bounds test-nojit test-processors fuzz lint doc doc-look bench bench-check release clean
+.PHONY: help venv demo test test-all engines test-seeds test-tenth coverage test-bounds test-nojit test-processors fuzz lint doc recorded doc-look bench bench-check release clean
 help:
 	@echo "make venv    build .venv with what tests, linters and formatting need"
 	@echo "make demo    audit a model and limit its disparity: audit.html and demo.png"
@@ -30,6 +30,7 @@ help:
 	@echo "make coverage   the same, and at least 95 % of the lines and branches must be run"
 	@echo "make lint    style, types, layers, docstrings, spelling and words"
 	@echo "make doc     build the site into doc/_build/html; make doc-look opens every page in Chromium"
+	@echo "make recorded   run the examples with real data, and keep their outputs for sites that are built without"
 	@echo "make bench   compare with peers; NAME=... for one comparison, ONLY=... for one of its tables, QUICK=1 for a short run"
 	@echo "make bench-check   did results of benchmarks change? did something become slower, or less accurate?"
 	@echo "make fuzz    100 odd inputs and hard fits of each public name; CASES=... SEED=..."
@@ -136,6 +137,10 @@ doc: $(VENV)/.stamp-doc
 	$(BIN)/python -m doctest -o ELLIPSIS -o NORMALIZE_WHITESPACE doc/developer/add_a_*.rst
 	$(BIN)/python -m sphinx -a -W --keep-going -b html -d doc/_build/doctrees doc doc/_build/html
 	$(BIN)/python doc/built_pages.py
+
+# For sites that are built without real data: needs SKFAIR_DATA.
+recorded: $(VENV)/.stamp-doc
+	$(ONE_THREAD) $(BIN)/python doc/recorded.py
 
 # axe-core judges contrast; without npm the rest is looked at all the same.
 doc-look: $(VENV)/.stamp-doc

@@ -25,6 +25,7 @@ from skfair._version import __version__
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]  # the benchmarks, and mathml.py
+import recorded  # noqa: E402
 import style  # noqa: E402
 from built_pages import UNMADE  # noqa: E402
 
@@ -147,15 +148,16 @@ PANELS = {
     "graph": (0.5, 1),
 }
 
+# Examples that are not run without real data: recorded.py fills in what they gave.
+UNRUN = () if os.environ.get("SKFAIR_DATA") else recorded.EXAMPLES
+
 # Examples: the scripts and the heading of the gallery meet in a folder of generated files, so that
 # an example that saves a picture leaves nothing in the checkout.
 sphinx_gallery_conf = {
     "examples_dirs": "generated/examples",
     "gallery_dirs": "auto_examples",
-    # Without real data, their examples are shown and not run.
-    "filename_pattern": "plot_"
-    if os.environ.get("SKFAIR_DATA")
-    else r"plot_(?!adult|compas|communities)",
+    "filename_pattern": rf"plot_(?!{'|'.join(UNRUN)})" if UNRUN else "plot_",
+    "ignore_repr_types": "matplotlib",
     "reference_url": {"skfair": None},
     "doc_module": ("skfair",),
     "subsection_order": ExplicitOrder([f"generated/examples/{part}" for part in TAUGHT_ORDER]),
@@ -189,7 +191,10 @@ html_copy_source = False
 html_show_search_summary = True
 html_search_scorer = str(HERE / "_static" / "scorer.js")
 _WIDE = ("index", "install", "quickstart", "choose", "api", "changelog", "references")
-html_sidebars = {page: [] for page in (*_WIDE, "generated/*")}  # the side bar of 187 names
+_TWO_COLUMNS = "auto_examples/in_use/plot_from_fairlearn"
+html_sidebars = {
+    page: [] for page in (*_WIDE, _TWO_COLUMNS, "generated/*")
+}  # there it has 187 names
 html_theme_options = {
     "logo": {"text": "skfair"},
     "navbar_start": ["navbar-logo", "versions"],
@@ -198,7 +203,10 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "show_prev_next": True,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "auto_examples/index": []},
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        **{page: [] for page in ("index", "auto_examples/index", _TWO_COLUMNS)},
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
 }
@@ -221,6 +229,8 @@ def stage_examples():
         (target / part / "GALLERY_HEADER.rst").write_text(heading)
         for name in names:
             shutil.copy2(HERE.parent / "examples" / f"plot_{name}.py", target / part)
+            if name in UNRUN:
+                recorded.stage(name, HERE / "auto_examples" / part / "images")
     shutil.copy2(HERE / "gallery_header.rst", target / "GALLERY_HEADER.rst")
     known = {(part, f"plot_{name}") for part, names in TAUGHT_ORDER.items() for name in names}
     for folder in (target, HERE / "auto_examples"):
@@ -442,6 +452,13 @@ def add_record(app, docname, source):
         source[0] += f"\n\n{origin(read(name))}\n"
 
 
+def add_recorded(app, docname, source):
+    """Show the recorded outputs of an example that was not run."""
+    folder, _, name = docname.rpartition("/plot_")
+    if name in UNRUN and "sphx-glr-script-out" not in source[0]:
+        source[0] = recorded.filled(source[0], name, f"/{folder}/images")
+
+
 def add_index(app, docname, source):
     """Let the search find a page by the queries that it answers."""
     from search_queries import ANSWERS
@@ -489,6 +506,7 @@ def setup(app):
     check_api_page()
     app.connect("source-read", add_index)
     app.connect("source-read", add_record)
+    app.connect("source-read", add_recorded)
     app.connect("autodoc-process-docstring", add_read_more, priority=400)
     app.connect("autodoc-process-signature", hide_constructor)
     app.connect("include-read", read_markdown)

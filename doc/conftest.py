@@ -25,6 +25,7 @@ collect_ignore = [
     "look_audits.py",
     "sample_audits.py",
     "mathml.py",
+    "recorded.py",
     "search_queries.py",
     "style.py",
     "_build",
