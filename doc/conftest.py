@@ -27,6 +27,7 @@ collect_ignore = [
     "mathml.py",
     "search_queries.py",
     "style.py",
+    "wins.py",
     "_build",
     "auto_examples",
     "generated",
