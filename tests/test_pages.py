@@ -350,13 +350,13 @@ def test_a_release_says_where_its_code_is(tmp_path):
         assert not run.stdout
 
 
-def test_pull_requests_are_tested_on_the_oldest_and_the_newest_versions():
+def test_pull_requests_are_tested_on_each_python_and_on_the_oldest_versions():
     """And by commands that exist."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pythons = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
     tested = re.findall(r'python: "(3\.\d+)", dependencies: (\w+)', workflow)
-    assert tested == [(pythons[0], "oldest"), (pythons[-1], "newest")]
+    assert tested == [(pythons[0], "oldest"), *((python, "newest") for python in pythons[1:])]
     commands = re.findall(r"run: make (\S+)", workflow)
     known = re.search(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
     assert commands == ["lint", "test", "doc"]
