@@ -37,7 +37,7 @@ help:
 	@echo "make test-bounds, make test-nojit   the tests with checked indices, and kernels as Python"
 	@echo "make test-processors   the tests as four processors and a generic one run them: five times make test"
 	@echo "make release   build, install elsewhere, test from outside: every Python found, newest and oldest"
-	@echo "               dependencies; PYTHON=... DEPENDENCIES=oldest for one of these"
+	@echo "               dependencies; names missing Pythons and the tag; PYTHON=... DEPENDENCIES=oldest for one"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

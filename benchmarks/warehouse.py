@@ -276,6 +276,7 @@ def numbers(results: dict[str, Any]) -> dict[str, float]:
     ratios = [own["read"] / own["bare"] for own in (two, five)]
     return {
         "millions": largest / 1e6,
+        "billions": largest / 1e9,
         "two": two["seconds"],
         "five": five["seconds"],
         "kinds": five["kinds"],

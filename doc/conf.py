@@ -217,6 +217,8 @@ if _REPOSITORY:
     html_theme_options["icon_links"] = [
         {"name": "Repository", "url": _REPOSITORY, "icon": "fa-solid fa-code-branch"}
     ]
+_LINK = f"`repository <{_REPOSITORY}>`__" if _REPOSITORY else "repository"
+rst_epilog = f".. |repository| replace:: {_LINK}"
 
 
 def stage_examples():
@@ -315,11 +317,14 @@ def stage_tutorial():
     case_study.draw(HERE / "generated")
 
 
-def stage_hero():
-    """Write the picture of the front page."""
+def stage_front():
+    """Write the pictures of the front page."""
     import hero
+    import wins
 
     (HERE / "generated" / "hero.svg").write_text(hero.picture())
+    for name, picture in wins.pictures().items():
+        (HERE / "generated" / f"win_{name}.svg").write_text(picture)
 
 
 def remove(paths):
@@ -523,5 +528,5 @@ stage_endings()
 stage_benchmarks()
 stage_verdicts()
 stage_audits()
-stage_hero()
+stage_front()
 stage_tutorial()

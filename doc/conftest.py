@@ -28,6 +28,7 @@ collect_ignore = [
     "recorded.py",
     "search_queries.py",
     "style.py",
+    "wins.py",
     "_build",
     "auto_examples",
     "generated",

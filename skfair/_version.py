@@ -1,3 +1,3 @@
 """The version of skfair, which the build also reads."""
 
-__version__ = "0.1.0rc1"
+__version__ = "0.1.0"

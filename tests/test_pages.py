@@ -68,6 +68,21 @@ def test_the_picture_of_the_front_page_has_the_numbers_of_its_sample(monkeypatch
     assert len(drawn) == 2
 
 
+def test_the_small_pictures_of_the_front_page_have_the_numbers_of_its_sentences(monkeypatch):
+    harness = pytest.importorskip("benchmarks.harness", reason="benchmarks come with a checkout")
+    monkeypatch.syspath_prepend(ROOT / "doc")
+    pictures = import_module("wins").pictures()
+    text = " ".join(harness.filled((ROOT / "doc" / "index.rst").read_text()).split())
+    drawn = {
+        name: re.findall(r'class="strong".*?>(.*?)<', picture) for name, picture in pictures.items()
+    }
+    assert all(f"win_{name}.svg" in text for name in drawn)
+    assert all(share in text for share in drawn["pairs"])
+    assert f"in {float(drawn['warehouse'][-1].split()[0]):.0f} seconds" in text
+    for counts in (drawn["clusters"][0], drawn["clusters"][2]):
+        assert "ahead in {} and behind in {} of".format(*counts.split(" : ")) in text
+
+
 def test_the_chart_of_estimators_links_to_pages():
     links = re.findall(r'href="(.*?)\.html', (ROOT / "doc" / "_static" / "choose.svg").read_text())
     assert len(links) > 5
@@ -335,13 +350,13 @@ def test_a_release_says_where_its_code_is(tmp_path):
         assert not run.stdout
 
 
-def test_pull_requests_are_tested_on_the_oldest_and_the_newest_versions():
+def test_pull_requests_are_tested_on_each_python_and_on_the_oldest_versions():
     """And by commands that exist."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pythons = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
     tested = re.findall(r'python: "(3\.\d+)", dependencies: (\w+)', workflow)
-    assert tested == [(pythons[0], "oldest"), (pythons[-1], "newest")]
+    assert tested == [(pythons[0], "oldest"), *((python, "newest") for python in pythons[1:])]
     commands = re.findall(r"run: make (\S+)", workflow)
     known = re.search(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
     assert commands == ["lint", "test", "doc"]

@@ -8,8 +8,11 @@ import gc
 import io
 import os
 import pickle
+import re
+import shutil
 import subprocess
 import sys
+import tomllib
 import tracemalloc
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -232,6 +235,46 @@ def test_fits_leave_no_memory_behind(name):
     finally:
         tracemalloc.stop()
     assert growth < 1800 * N_FITS
+
+
+def test_a_release_is_one_version_and_is_tested_with_each_python():
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {skfair.__version__}\n" in citation
+    newest = re.search(r"^## (.*)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[1]
+    assert newest == skfair.__version__
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pythons = re.findall(r"Python :: (3\.\d+)", " ".join(project["classifiers"]))
+    workflow = (ROOT / ".github" / "workflows" / "publish.yml").read_text()
+    (tested,) = re.findall(r"python: \[(.*)\]", workflow)
+    assert re.findall(r"3\.\d+", tested) == pythons
+
+
+def test_the_release_script_names_missing_pythons_and_the_tag(tmp_path):
+    """A copy of the script runs with a stand-in for Python that does nothing but exist."""
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / "skfair").mkdir()
+    (tmp_path / "skfair" / "_version.py").write_text(f'__version__ = "{skfair.__version__}"\n')
+    for part in ("pyproject.toml", ".ci/release"):
+        shutil.copy(ROOT / part, tmp_path / part)
+    script = tmp_path / ".ci" / "release"
+    choosing, rest, _ = script.read_text().partition('echo "== $("$python"')
+    assert rest
+    script.write_text(choosing + 'echo "$(basename "$python") $dependencies"\n')
+    (tmp_path / "bin").mkdir()
+    for version in ("3.11", "3.13"):
+        stand_in = tmp_path / "bin" / f"python{version}"
+        stand_in.write_text("#!/bin/sh\n")
+        stand_in.chmod(0o755)
+    for version in ("3.12", "3.14"):  # such as shims of versions that are not installed
+        stand_in = tmp_path / "bin" / f"python{version}"
+        stand_in.write_text("#!/bin/sh\nexit 127\n")
+        stand_in.chmod(0o755)
+    environment = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    run = subprocess.run([script], env=environment, capture_output=True, text=True, check=True)
+    tested, (said, tag) = (lines := run.stdout.splitlines())[:-2], lines[-2:]
+    assert tested == ["python3.11 newest", "python3.13 newest", "python3.11 oldest"]
+    assert "not tested with Python 3.12 3.14" in said
+    assert f"git tag --annotate v{skfair.__version__} " in tag
 
 
 def test_a_script_beside_a_clone_imports_the_package(tmp_path):
