@@ -64,7 +64,8 @@ def one_row_each(
     person, people = unit_codes(raw.units, len(is_selected))
     first = is_selected if rule == "any" else np.zeros(len(person), bool)
     order = np.lexsort((np.arange(len(person)), first, person))
-    last = order[np.flatnonzero(np.diff(person[order], append=-1))]  # by number of the person
+    # The last row of each person in this order, sorted by the number of the person
+    last = order[np.flatnonzero(np.diff(person[order], append=-1))]
     _check_constant(block["sensitive_features"], person, last, people)
     kept = np.sort(last)
     columns = {
