@@ -1,12 +1,15 @@
 """Certificates of ConstrainedERMClassifier, by offsets of decisions or by refits of the model.
 
-``fit`` calls :func:`certified` if ``certificate=`` is set. There are two ways, ``by=``:
+``fit`` calls :func:`certified` if ``certificate=`` is set. There are two ways. With the default
+``by="auto"``, the first one is used if it is possible, and otherwise the second one:
 
-- "cross": if scores are linear and the loss is logistic, the model without constraints is a
-  logistic regression. A FairDecisionClassifier around it finds offsets of its decisions on all rows
-  and certifies them (:func:`_with_offsets`). It then predicts for this estimator.
-- "split": any other model is trained under its constraints on one part of the rows, and certified
-  as a whole on the other part (:func:`_certified_as_a_whole`).
+- "cross": a FairDecisionClassifier around a logistic regression, which is the model without
+  constraints, finds offsets of its decisions on all rows and certifies them
+  (:func:`_with_offsets`). It then predicts for this estimator. This needs linear scores, the log
+  loss, ``solver="auto"``, ``enforce="strict"``, no class weights, and columns with strata, if a
+  constraint holds within strata, that the model uses.
+- "split": the estimator is trained under its constraints on one part of the rows, and certified as
+  a whole on the other part (:func:`_certified_as_a_whole`). Any model can be certified in this way.
 """
 
 from __future__ import annotations
@@ -41,9 +44,9 @@ from skfair.groups.training_data import TrainingData
 from skfair.utils.partitioned_rows import PartitionedRows
 from skfair.utils.warn import unwanted
 
-# If a column has larger numbers than this, all columns are standardised, and the penalty is on the
-# weights of standardised columns. scikit-learn's Newton method fails for columns of size 1e8,
-# because their squares leave no digit for the intercept.
+# If a column has larger numbers than this and Newton's method is used, all columns are
+# standardised, and the penalty is on the weights of standardised columns. scikit-learn's Newton
+# method fails for columns of size 1e8, because their squares leave no digit for the intercept.
 _LARGEST = 1e6
 # With more columns than this, L-BFGS is faster if they have the same scale. With 50 columns it
 # takes two fifths of the time of Newton's method. With 33 columns of real data (Adult, Bank) both
@@ -178,7 +181,11 @@ def _certified_as_a_whole(
     X: Any,
     metadata: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the fitted attributes of the last refitted model whose decisions are certified."""
+    """Return the fitted attributes of the last refitted model whose decisions are certified.
+
+    :mod:`skfair.estimators.certified.refits` says which models are tested, and which one is
+    returned if none is certified.
+    """
     certificate = estimator._certificate()
     rates, codes = rates.against(certificate.shift), (data.y == positive).astype(np.int64)
     kinds = data.groups.cells(codes, 2).codes

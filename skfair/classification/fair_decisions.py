@@ -287,8 +287,8 @@ class FairDecisionClassifier(
         "cv": ["cv_object", StrOptions({"auto", "prefit"})],
         "ensemble": ["boolean"],
         "objective": "no_validation",  # Objective checks it
-        "min_rate": "no_validation",  # floors() and budget() check the next two
-        "selection_rate": "no_validation",
+        "min_rate": "no_validation",  # floors() of estimators/limits.py checks it
+        "selection_rate": "no_validation",  # budget() in the same file checks it
         "unseen": [StrOptions({"error", "overall"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],

@@ -1,7 +1,7 @@
 """Plain k-means by scikit-learn, for starting centres and for the labels of an embedding.
 
-``kmeans/starts.py`` and ``spectral/rounding.py`` call :func:`best_runs`, which draws its first
-centres by :func:`spread_rows`, a k-means++ that is faster than scikit-learn's.
+``kmeans/starts.py`` and ``spectral/rounding.py`` call :func:`best_runs`. With ``init="k-means++"``,
+the first centres are drawn by :func:`spread_rows`, which is faster than scikit-learn's k-means++.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _fit = one_thread(KMeans.fit)
 
 
 def best_runs(
-    seen: list[NDArray[Any]],  # versions of the same points; each version is clustered separately
+    versions: list[NDArray[Any]],  # of the same points; each version is clustered separately
     weights: FloatArray,
     n_clusters: int,
     init: str,  # "k-means++" or "random"
@@ -37,7 +37,7 @@ def best_runs(
     Each thread takes a version. All runs on a version are one call of ``KMeans.fit``, because its
     checks take longer than a run on few points.
     """
-    seeds = rng.randint(np.iinfo(np.int32).max, size=len(seen))
+    seeds = rng.randint(np.iinfo(np.int32).max, size=len(versions))
 
     def spread(points: NDArray[Any], n: int, random_state: np.random.RandomState) -> NDArray[Any]:
         return points[spread_rows(points, weights, n, random_state)]
@@ -50,17 +50,17 @@ def best_runs(
         )
         # The rows were checked by the caller.
         with config_context(assume_finite=True, skip_parameter_validation=True):
-            return _fit(kmeans, seen[i], sample_weight=weights)
+            return _fit(kmeans, versions[i], sample_weight=weights)
 
     # The estimators report empty clusters themselves, so scikit-learn's warning is hidden.
     with hidden("Number of distinct clusters", ConvergenceWarning):
-        return over_blocks(runs, len(seen), 1)
+        return over_blocks(runs, len(versions), 1)
 
 
 def spread_rows(
-    points: NDArray[Any], weights: FloatArray, n_rows: int, rng: np.random.RandomState
+    points: NDArray[Any], weights: FloatArray, n_drawn: int, rng: np.random.RandomState
 ) -> IntArray:
-    """Draw rows that are far apart, by k-means++ with several candidates for each.
+    """Draw ``n_drawn`` rows that are far apart, by k-means++ with several candidates for each.
 
     Candidates are drawn with probabilities in proportion to weight times squared distance to the
     nearest row so far. The candidate that makes the sum of these products smallest is chosen.
@@ -69,7 +69,7 @@ def spread_rows(
     """
     points = points.astype(np.float32, copy=False)  # single precision is enough to draw
     weights = (weights / weights.max()).astype(np.float32)
-    norms, n_candidates = squared_norms(points), 2 + int(np.log(n_rows))
+    norms, n_candidates = squared_norms(points), 2 + int(np.log(n_drawn))
     doubled = np.ascontiguousarray(-2 * points.T)
 
     def distances(rows: IntArray) -> NDArray[Any]:
@@ -78,11 +78,11 @@ def spread_rows(
         squares += norms[rows, None]
         return np.asarray(np.maximum(squares, 0.0, out=squares))
 
-    chosen = np.empty(n_rows, np.int64)
+    chosen = np.empty(n_drawn, np.int64)
     chosen[0] = rng.choice(weights.size, p=weights / weights.sum(dtype=np.float64))
     nearest = distances(chosen[:1])[0]
     left = nearest @ weights
-    for i in range(1, n_rows):
+    for i in range(1, n_drawn):
         places = rng.uniform(size=n_candidates) * left
         drawn = np.searchsorted(np.cumsum(weights * nearest, dtype=np.float64), places)
         candidates = np.minimum(drawn, weights.size - 1)  # by rounding, a place may be past the end

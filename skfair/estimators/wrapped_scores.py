@@ -458,7 +458,8 @@ def make_splits(
             typical = units.typical_rows(kinds, alike, levels, kinds, draws)
             kinds, levels = kinds[typical], levels[typical]
             alike, draws = alike[typical], draws[typical]
-        # In lexsort the last key counts first. Weights (``alike``) only order equal rows.
+        # lexsort sorts by the last key first. Weights (``alike``) only order rows that are equal in
+        # all other keys.
         by_kind = kinds, least(kinds)
         keys = (levels, *by_kind) if is_numeric else (*by_kind, levels, least(levels))
         fold = np.empty(dealt, np.int64)

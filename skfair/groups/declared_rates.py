@@ -46,7 +46,7 @@ class Rate:
     # A row of an entry adds this to the numerator and to the denominator, at most 1
     above: Any
     below: Any
-    lacking: str  # the rows that are missing if the denominator is 0, for errors
+    lacking: str  # for errors if the denominator is 0: the kind of row that a group has none of
     says: str  # what the rate is, for readers of a page
     does_not_say: str
     spoken: str = ""  # how readers call it, if not by its name

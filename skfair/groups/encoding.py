@@ -74,7 +74,7 @@ class GroupEncoding:
     # First group number of each attribute, then the number of groups
     offsets: IntArray = field(init=False)
     n_groups: int = field(init=False)  # number of groups of all attributes
-    # Number of attributes whose groups partition the rows (1 after intersection)
+    # Number of attributes. Each row is in one group of each of them. After intersection it is 1
     n_attributes: int = field(init=False)
     n_samples: int = field(init=False)
     # Whether each attribute has one group, so that there is nothing to compare

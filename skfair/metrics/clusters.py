@@ -166,7 +166,7 @@ def balance_score(
     -------
     balance : float
         The minimum or mean balance. It lies between 0 and 1 unless ``relative`` is True, and larger
-        is fairer. It is 1 if the sample has a single group.
+        is fairer. If the sample has a single group, every cluster that is not empty counts as 1.
 
     See Also
     --------

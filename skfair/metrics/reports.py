@@ -197,7 +197,8 @@ def group_report(
     if not metrics or isinstance(metrics, Mapping):  # check_own says what is wrong with others
         check_predictions(metrics, people.y_pred, people.y_score)
     options: dict[str, Any] = {"is_counted": not metrics}
-    if not rates:  # without a positive class, labels are only compared with each other
+    # Without rates no class is positive: rows are only counted by whether their labels are equal.
+    if not rates:
         options["counted"] = "equal"
     rows = _read(people, intersectional, **options)
     tables = table, _ = _counted(rows)

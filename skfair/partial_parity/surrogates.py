@@ -18,7 +18,7 @@ from skfair.utils.threads import over_blocks
 Kind = Literal["ramp", "smoothstep", "sigmoid"]
 
 # The kernels in skfair/partial_parity/_kernels/soft_steps.py use the same codes. They cannot import
-# them, because kernel files import nothing of skfair.
+# them, because files with kernels import only skfair._kernels.declaring from skfair.
 KINDS: dict[Kind, int] = {"ramp": 0, "smoothstep": 1, "sigmoid": 2}
 # Default widths in units of the score (0.5 is the paper's). The rounded corners of a ramp extend
 # over the part ROUNDING of its width.

@@ -26,6 +26,7 @@ from skfair.ranking.pair_score import PairScore
 from skfair.ranking.pairs import bind_pairs, draw_pairs
 from skfair.solvers.base import SOLVERS, Solver, SolverResult, check_needs
 from skfair.solvers.erm.al_lbfgs import ALLBFGS
+from skfair.utils.endings import ENDINGS
 from skfair.utils.rounding import SUM_ROUNDING
 from skfair.utils.validation import check_numbers
 from skfair.utils.warn import warn_user
@@ -50,7 +51,8 @@ _MARGIN = 0.03
 class RankingTask(NamedTuple):
     """A problem on pairs, and the documents on which its solution is measured."""
 
-    # The rows of the problem are pairs. Its constraint rows come from bind_pairs
+    # A row of this problem is a pair of documents, and a constraint compares two kinds of pairs of
+    # one query. bind_pairs makes the constraints
     problem: ConstrainedERM
     pairs: PairScore  # the model of the problem; ``pairs.model`` gives the scores of documents
     compared: IntArray  # (n_constraints, 3): query and groups a, b of each constraint row
@@ -130,6 +132,7 @@ class RankingSolution(NamedTuple):
     problem: ConstrainedERM  # the problem that it solved, with the bounds of that round
     share_within: float  # share of the queries that satisfy the limit
     n_solves: int
+    is_stochastic: bool  # whether the solver is, so that it always makes all of its steps
 
 
 def solve(
@@ -175,7 +178,8 @@ def solve(
         true = task.true_values(theta)
         share = _share_within(true, task.compared[:, 0], limit)
         if best is None or share > best.share_within:
-            best, since = RankingSolution(result, problem, share, n_solves), 0
+            found = result, problem, share, n_solves, chosen.is_stochastic
+            best, since = RankingSolution(*found), 0
         else:
             since += 1
         best = best._replace(n_solves=n_solves)
@@ -221,9 +225,14 @@ def report(
     max_disparity: Limit,
     query_share: float | None,
 ) -> dict[str, Any]:
-    """Return the fitted attributes; warn if fewer than ``query_share`` are within the limit."""
+    """Return the fitted attributes; warn if the fit failed.
+
+    It fails if fewer than ``query_share`` of the queries are within the limit or, without
+    ``query_share``, if the solver stopped before it converged.
+    """
     result, problem = solution.result, solution.problem
     at, gaps = problem.evaluate(result.theta), task.disparities(result.theta)
+    residual = max(problem.kkt_residual(at, result.multipliers).values())
     names = [name for constraint in problem.constraints for name in constraint.row_names]
     worst, status = float(np.nan_to_num(gaps).max(initial=0.0)), result.status
     limits = {"limit": max_disparity}
@@ -240,10 +249,18 @@ def report(
                 "give the model more features."
             )
             warn_user(message, ConvergenceWarning)
+    elif status == "max_iter" and not solution.is_stochastic:
+        warn_user(
+            f"{ENDINGS['max_iter']} After {result.n_iter} iterations the KKT residual is "
+            f"{residual:.2g}, so the scores may be far from the best ones, and the largest "
+            f"disparity is {worst:.4g} at a limit of {max_disparity}. Raise max_iter or tol, or "
+            "choose another solver.",
+            ConvergenceWarning,
+        )
     return {
         **task.fitted(result.theta),
         "objective_": at.objective,
-        "kkt_residual_": max(problem.kkt_residual(at, result.multipliers).values()),
+        "kkt_residual_": residual,
         "multipliers_": result.multipliers,
         "constraint_names_": np.array(names, dtype=object),
         "n_iter_": int(result.n_iter),

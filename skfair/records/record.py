@@ -49,7 +49,8 @@ _MEASURE = ("measure", "metric", "condition")
 _FORMS = {"kind": str, "made_on": str, "made_with": dict, "after": list, "checksum": str}
 _FRAME = (*_FORMS, "version")
 _LINK = {"name", "kind", "sha256"}  # the keys of a file before a record
-# Texts that another version may word otherwise, so they need not have been edited if they differ
+# Texts that another version of skfair may word in another way. If only these differ, the record
+# need not have been edited.
 _WORDS = ("sentences", "law", ("found", "rule"), ("found", "decision"), ("checks", "sentence"))
 _MOST_SHOWN = 20  # findings that are printed
 # Exit codes of findings, of which the first one that occurs is that of the command

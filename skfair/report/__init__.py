@@ -4,9 +4,10 @@ The same from a shell: ``python -m skfair audit data.csv --help``.
 
 Four products have a room each: audits of predictions (``auditing``), audits of data sets
 (``data_sets``), the page on which a committee chooses a limit (``choosing``), and comparisons of
-models (``alternative_models``). They do not import each other. They share ``tables``, which makes
-numbers of rows, and ``results``, which makes pages of numbers. ``commands`` runs them from a shell,
-and reads rows by ``files``.
+models (``alternative_models``). They do not import each other. They share ``tables``, which
+computes numbers from rows, and ``results``, which makes pages from numbers. ``find_subgroups`` is
+in ``tables``, because audits search subgroups, too. ``commands`` runs all products from a shell but
+``alternative_models``, and reads rows by ``files``.
 """
 
 from typing import TYPE_CHECKING

@@ -86,7 +86,7 @@ def factorize(values: Any) -> Factorized:
         codes, uniques = pd.factorize(values, use_na_sentinel=True)
     except TypeError as error:  # a value may be a list
         raise TypeError(f"A group or label must be a number or a string; {error}.") from error
-    except UnicodeEncodeError as error:  # pandas hashes the bytes of UTF-8, and the text has none
+    except UnicodeEncodeError as error:  # pandas hashes texts as UTF-8, which cannot hold this one
         check_text([error.object], _WHAT)
         raise
     return _sorted_levels(codes, list(uniques))

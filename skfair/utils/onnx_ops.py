@@ -19,7 +19,7 @@ class Ops:
         self._ops, self.version = onnx_ops, version
 
     def number(self, values: Any) -> Any:
-        """Return numbers of any type in double precision."""
+        """Return an expression that casts values, numbers of any type, to double precision."""
         return self("Cast", values, to=DOUBLE)
 
     def sums(self, values: Any, n_columns: int) -> Any:
@@ -33,7 +33,11 @@ class Ops:
         return make_tensor("values", DOUBLE, [len(values)], np.asarray(values, dtype=np.float64))
 
     def __call__(self, name: str, *inputs: Any, **attributes: Any) -> Any:
-        """Apply an operator, in an older version than the newest one if it follows the name."""
+        """Apply an operator.
+
+        A name such as "LabelEncoder_2" asks for version 2; otherwise the version of the graph is
+        used.
+        """
         version = int(name.partition("_")[2] or self.version)
         return getattr(self._ops, f"Onnx{name}")(*inputs, op_version=version, **attributes)
 
@@ -44,7 +48,10 @@ def ops_of(container: Any) -> Ops:
 
 
 def put(values: Any, output: Any, ops: Ops, scope: Any, container: Any) -> None:
-    """Write an expression to an output of a step, in the type of the output."""
+    """Cast an expression to the type of an output, and add it to the graph as this output.
+
+    ``output`` is a variable of skl2onnx. Integers and texts are not cast.
+    """
     from skl2onnx.common.data_types import DoubleTensorType, Int64TensorType, StringTensorType
 
     if not isinstance(output.type, Int64TensorType | StringTensorType):

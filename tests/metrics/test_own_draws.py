@@ -110,7 +110,11 @@ def test_bounds_are_percentiles_of_scipy(compare, has_units):
     ],
 )
 def test_tables_vary_as_resampled_rows_do(metric, kind):
-    """Half a row more hardly matters among 2,000 rows; the rest is the error of simulation."""
+    """A resample as a table of weights varies as much as one that draws rows.
+
+    Tables add half a row to some cells, which hardly matters among 2,000 rows. Further differences
+    are errors of the simulation.
+    """
     from skfair.groups.row_units import read_units
 
     n, n_draws = 2000, 400

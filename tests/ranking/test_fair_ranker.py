@@ -163,6 +163,14 @@ def test_without_a_share_the_smooth_problem_is_solved_once():
     assert max(gaps) <= 0.1 + 2e-3
 
 
+def test_an_unfinished_fit_is_warned_about(training):
+    X, y, query_id, groups = training
+    model = FairRanker(0.5, query_share=None, max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="largest number of iterations.*Raise max_iter"):
+        model.fit(X, y, query_id, sensitive_features=groups)
+    assert model.status_ == "max_iter"
+
+
 def test_other_solvers(training):
     X, y, query_id, groups = training
     model = FairRanker(0.3, solver="alm", max_iter=300, query_share=0.8, random_state=0)

@@ -60,9 +60,14 @@ class Moves:
         self.size = np.zeros(shape, np.int64)
 
     @property
+    def n_kept(self) -> int:
+        """The largest number of entries of a list."""
+        return self.row.shape[3]
+
+    @property
     def is_listed(self) -> BoolArray:
         """Which entries of ``row`` and ``cost`` are filled."""
-        return np.asarray(np.arange(self.row.shape[3]) < self.size[..., None])
+        return np.asarray(np.arange(self.n_kept) < self.size[..., None])
 
     def empty_twin(self) -> Moves:
         """Return empty lists of the same shape, for another thread to fill."""
@@ -73,16 +78,15 @@ class Moves:
 
     def take(self, other: Moves) -> None:
         """Merge other lists into these and keep the cheapest moves, the first row if costs tie."""
-        n_kept = self.row.shape[3]
         cost, row = (
             np.concatenate([mine, theirs], axis=3)
             for mine, theirs in ((self.cost, other.cost), (self.row, other.row))
         )
         cost[~np.concatenate([self.is_listed, other.is_listed], axis=3)] = np.inf
-        order = np.lexsort((row, cost))[..., :n_kept]
+        order = np.lexsort((row, cost))[..., : self.n_kept]
         self.cost[:] = np.take_along_axis(cost, order, axis=3)
         self.row[:] = np.take_along_axis(row, order, axis=3)
-        np.minimum(self.size + other.size, n_kept, out=self.size)
+        np.minimum(self.size + other.size, self.n_kept, out=self.size)
 
 
 class CostTable(ABC):

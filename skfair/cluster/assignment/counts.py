@@ -170,7 +170,8 @@ def share_constraints(
     rows = []
     same = groups.attribute_of_group[:, None] == groups.attribute_of_group
     for g in range(groups.n_groups):
-        size = same[g].astype(np.float64)  # size @ counts is the size of the cluster
+        # The groups of one attribute make up the cluster, so size @ counts is its weight.
+        size = same[g].astype(np.float64)
         unit = np.eye(groups.n_groups)[g]
         if lower[g] > 0:
             rows.append(unit - lower[g] * size)

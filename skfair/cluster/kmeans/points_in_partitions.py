@@ -2,10 +2,10 @@
 
 ``kmeans/rows.py`` makes this problem of large Dask collections. Cells, weights and labels are
 arrays of the process that fits, which computes with them as for points in memory. A question about
-the points themselves (sums of clusters, distances) is sent to all partitions by ``ask``. There
-:func:`_answer` makes an ordinary problem of the partition, with the units and the precision of the
-whole, and calls the ordinary method. The answers are then put together here. If the points of a few
-rows are needed, such as a sample, they are fetched (``subset``).
+the points themselves (sums of clusters, distances) is sent to all partitions by ``ask``. In each
+partition, :func:`_answer` makes an ordinary problem of its rows, with the units and the precision
+of the whole, and calls the ordinary method. The answers are then put together here. If the points
+of a few rows are needed, such as a sample, they are fetched (``subset``).
 """
 
 from __future__ import annotations
@@ -112,7 +112,10 @@ class DistancesInPartitions(Distances):
         return own
 
     def cost(self, labels: IntArray) -> float:
-        """Return the mean of what the rows pay in their clusters."""
+        """Return the mean of what the rows pay in their clusters.
+
+        Each partition divides by the total weight of the whole, so the parts add up to the mean.
+        """
         return float(sum(self._ask(CostTable.cost, labels)))
 
     def told_apart(
@@ -130,8 +133,8 @@ class DistancesInPartitions(Distances):
         return np.concatenate(labels), *near, np.sum(counts, axis=0), sum(paid)
 
     def list_moves(self, labels: IntArray, moves: Moves) -> None:
-        """Merge the lists of all partitions into ``moves``, under the numbers of the whole."""
-        answers = self._ask(CostTable.cheapest_moves, labels, n_kept=moves.row.shape[3])
+        """Merge the lists of all partitions into ``moves``, with row numbers of the whole."""
+        answers = self._ask(CostTable.cheapest_moves, labels, n_kept=moves.n_kept)
         for part, start in zip(answers, self.rows.X.starts, strict=True):
             part.row += start
             moves.take(part)
@@ -147,7 +150,7 @@ class _DistancesOfPart(Distances):
         self.step = part.step_of_whole
 
     def _write_products(self, rows: slice, out: NDArray[Any]) -> NDArray[Any]:
-        """Write the products of rows and centres; return the rows' squared lengths.
+        """Write -2 times the products of rows and centres; return the rows' squared lengths.
 
         The rounding of a product of matrices depends on the number of rows and on their places in
         it. So the rows are put at the places that they have in a block of the whole, among zeros.

@@ -255,7 +255,7 @@ def placed_rows(
 
     A clustering of less violation is always better. The rounds are added to ``history``.
     """
-    inf = np.inf  # so that any labels are better than these
+    inf = np.inf  # ``best`` begins as a placeholder that is worse than any labels
     best = Clustering(np.empty(0), centers, multipliers, inf, inf, inf, inf, 1, "converged", {})
     for _ in range(rounds):
         last = TEMPERATURES[-1:]

@@ -33,9 +33,9 @@ class SparsePoints(RepresentationProblem):
     """Points in CSR format, with the same scaled coordinates as points in memory.
 
     Rows minus their mean would have no zeros. So the mean is subtracted from products and sums
-    instead, ``(x - mean)'c = x'c - mean'c``. A pass costs O(K nnz), and the memory is that of the
-    rows, a mean and the centres. Products have rounding errors in proportion to the squared length
-    of the rows, as in scikit-learn.
+    instead, ``(x - mean)'c = x'c - mean'c``. A pass costs O(n_clusters nnz), and the memory is that
+    of the rows, a mean and the centres. Products have rounding errors in proportion to the squared
+    length of the rows, as in scikit-learn.
     """
 
     X: Any  # csr_array or csr_matrix
@@ -64,7 +64,11 @@ class SparsePoints(RepresentationProblem):
         return self.units.inwards(self.X[rows].toarray())
 
     def start_points(self, rng: np.random.RandomState) -> FloatArray:
-        """Return the points for the first plain k-means: dense rows, or projected ones if many."""
+        """Return the points for the first plain k-means.
+
+        They are dense rows. If these would have more than _MAX_DENSE numbers, the points are the
+        rows projected on their main directions.
+        """
         n, d = self.X.shape
         if n * d <= _MAX_DENSE:
             return self.scaled(slice(None))

@@ -370,7 +370,10 @@ class _Tests:
         }
 
     def at_equal_rates(self) -> _Tests:
-        """Return the tests that peers with the same numbers of rows, and one pooled rate, have."""
+        """Return the tests with the same numbers of rows, if all peers of a set had the same rate.
+
+        This rate is the pooled one, the mean of the rates of the peers weighted by their sizes.
+        """
         share = self.share.copy()
         for peers in self.sets:
             rows = self.size[peers.rates] + 1e-12

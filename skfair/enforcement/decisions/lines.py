@@ -24,8 +24,8 @@ from skfair.enforcement.decisions.shares import Shares, along, by_column, margin
 from skfair.enforcement.strict_evaluation import Decisions, StrictEvaluation, Verdict, shift_at
 from skfair.utils.rounding import ROUNDING
 
-# A line search sorts only the rows that change their decisions first: at most NEAR rows if the
-# limits are satisfied, and at most MOST_SORTED if they are not.
+# A line search sorts only the rows whose decisions change at the smallest shifts: at most NEAR rows
+# if the limits are satisfied, and at most MOST_SORTED if they are not.
 NEAR, MOST_SORTED = 4_000, 40_000
 # Cost of computing the point of a row, if sorting and evaluating a row costs 1.
 _VISITED = 0.1
@@ -112,7 +112,8 @@ class Candidate:
         cost = _VISITED * rows.size + mine.size
         best_cut = self.strict.scan(mine, label, others, near, self.decisions)
         ordered = np.concatenate([ends[:1], near[best_cut.entries.order], ends[1:]])
-        n_above = best_cut.n_above  # ``ordered`` has one more entry in front
+        # Entry 0 of ``ordered`` is an end, so entry n_above is the last row above the cut.
+        n_above = best_cut.n_above
         if ordered[n_above] - ordered[n_above + 1] <= ROUNDING:
             return cost  # the nearest row that was left out is tied with the last one
         shift = shift_at(n_above + 1, ordered, ordered, 0.0)

@@ -62,7 +62,8 @@ def formula_of(
             is_of_pairs = groups.sizes[attribute] * n_classes <= MOST_PAIRS
             for number, model in enumerate(of_attribute):
                 for label, coef, intercept in _scores(model):
-                    # A model of groups alone says the same of each class.
+                    # A model of groups alone knows no classes: its score of a group is used for
+                    # all classes. Otherwise a label stands for one pair of group and class.
                     pairs = [(int(label), k) for k in range(n_classes)]
                     if is_of_pairs:
                         pairs = [divmod(int(label), n_classes)]

@@ -190,7 +190,8 @@ def _expected_offsets(
     if not groups:  # no offset depends on the group
         of_anybody = offsets[decider.groups.offsets[:-1]].sum(axis=0)
         return _by_stratum(chances, of_anybody, stratum, ops)
-    # A row of an unknown group in any attribute pays the mean over the groups, once.
+    # A row whose group is unknown in any attribute gets the mean offset over the groups. The first
+    # attribute adds it, and the other attributes add 0.
     mean = np.tensordot(decider.marginals, offsets, axes=1)
     tables = np.concatenate([offsets, mean[None], np.zeros_like(mean)[None]])
     tables = tables.reshape(-1, n_classes, n_classes)

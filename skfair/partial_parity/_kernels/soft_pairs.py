@@ -1,8 +1,7 @@
-"""Sums over pairs of sorted rows of a piecewise polynomial of the difference of their scores.
+"""Sums over pairs of rows of two groups, weighted by a function of the difference of their scores.
 
-``row_pairs.py`` calls ``pair_sums``.
-
-For each query q the sum is over rows j,
+``row_pairs.py`` calls ``pair_sums``. For each score q of one group (a *query*), it computes the sum
+over the rows j of another group of mass times a piecewise polynomial f of q - score:
 
     out(q) = sum_j mass_j f(q - scores_j)
 
@@ -10,8 +9,10 @@ f is 0 left of the first knot. From knot p to the next one it is f(x) = sum_d co
 knots[p])^d, up to degree 3. The last piece extends to infinity and has at most degree 2.
 
 The rows whose differences lie in piece p are neighbours in the sorted scores. Their sum is read
-from cumulated sums of mass_j t_j^d, where t_j is the distance of scores_j from the start of its
-block. Blocks keep t_j small, so that little cancels.
+from cumulated sums of powers. The sorted scores are cut into *blocks*, none longer than the
+distance of the first knot from the last one, and sums of mass_j t_j^d are cumulated within each
+block, where t_j is the distance of scores_j from the start of its block. Blocks keep t_j small, so
+that little cancels.
 """
 
 import numpy as np

@@ -1,6 +1,8 @@
 """Smooth steps of scores at many thresholds: weighted sums per group, and their slopes.
 
-skfair/partial_parity/surrogates.py calls them. A step is a function of x = score - threshold:
+``Surrogate`` (skfair/partial_parity/surrogates.py) calls them with part 0, and ``ConvexStep``
+(skfair/papers/idca/parts.py) with parts 1 and 2. A step is a function of x = score - threshold,
+and its width and rounding are in units of the score:
 
     kind 0  ramp        (x + width) / (2 width), cut off at 0 and 1; ``rounding`` > 0 replaces its
                         corners by parabolas that reach this far to both sides
@@ -11,9 +13,9 @@ skfair/partial_parity/surrogates.py calls them. A step is a function of x = scor
     part 1  plus: the step for x <= 0, its tangent at 0 beyond
     part 2  minus: plus - step. Both parts are convex, and algorithms of papers need them
 
-    Smoothsteps, and ramps without rounding, are *plain*: they need no branches. They have kernels
-    of their own (plain_rates, plain_slopes), which compile in a third of the time. All other steps
-    use soft_rates and soft_slopes.
+Whole smoothsteps, and ramps without rounding with their convex parts, are *plain*: they need no
+branches. They have kernels of their own (plain_rates, plain_slopes), which compile in a third of
+the time. Everything else uses soft_rates and soft_slopes.
 """
 
 import math
@@ -77,54 +79,59 @@ def steps(x, kind, width, rounding, part, out):
 
 
 @njit(cache=True)
-def plain_rates(scores, codes, weights, thetas, half, shift, top, is_cubic, sums):
+def plain_rates(scores, codes, weights, thresholds, rise, shift, top, is_cubic, sums):
     """Add the weighted steps of every row at every threshold to sums (n_groups, n_thresholds).
 
-    With t = (score - theta) * half + shift, cut off at 0 and top, a step is t (a ramp, or a convex
-    part of one) or, if is_cubic, t^2 (3 - 2 t). The whole step has shift 1/2 and top 1.
+    With t = (score - threshold) * rise + shift, cut off at 0 and top, a step is t (a ramp, or a
+    convex part of one) or, if is_cubic, t^2 (3 - 2 t). rise is 1 / (2 width), the slope of the
+    ramp. The whole step has shift 1/2 and top 1.
     """
     for i in range(scores.size):
         z, w, row = scores[i], weights[i], sums[codes[i]]
         if is_cubic:
-            for p in range(thetas.size):
-                t = min(max((z - thetas[p]) * half + shift, 0.0), top)
+            for p in range(thresholds.size):
+                t = min(max((z - thresholds[p]) * rise + shift, 0.0), top)
                 row[p] += w * t * t * (3.0 - 2.0 * t)
         else:
-            for p in range(thetas.size):
-                row[p] += w * min(max((z - thetas[p]) * half + shift, 0.0), top)
+            for p in range(thresholds.size):
+                row[p] += w * min(max((z - thresholds[p]) * rise + shift, 0.0), top)
 
 
 @njit(cache=True)
 def plain_slopes(
-    scores, codes, weights, thetas, half, shift, top, is_cubic, pull, slopes, theta_slopes
+    scores, codes, weights, thresholds, rise, shift, top, is_cubic, pull, slopes, threshold_slopes
 ):
-    """Add the slopes of sum_pg pull[p, g] rates[g, p] by scores and thresholds to the last two."""
-    for p in range(thetas.size):
+    """Add the slopes of V = sum_pg pull[p, g] rates[g, p] to slopes and threshold_slopes.
+
+    pull (n_thresholds, n_groups) is the slope of an outer function by each rate. The slope of V by
+    score i is added to slopes[i], and that by threshold p to threshold_slopes[p].
+    """
+    for p in range(thresholds.size):
         total, is_pulled, row = 0.0, False, pull[p]
         for g in range(row.size):
             is_pulled |= row[g] != 0.0
         if not is_pulled:
             continue
         for i in range(scores.size):
-            t = (scores[i] - thetas[p]) * half + shift
+            t = (scores[i] - thresholds[p]) * rise + shift
             pulled = weights[i] * row[codes[i]]
             if is_cubic:
                 t = min(max(t, 0.0), top)
-                slope = pulled * (6.0 * half) * t * (1.0 - t)
+                slope = pulled * (6.0 * rise) * t * (1.0 - t)
             else:
-                slope = pulled * (half if (t > 0.0) & (t < top) else 0.0)
+                slope = pulled * (rise if (t > 0.0) & (t < top) else 0.0)
             slopes[i] += slope
             total += slope
-        theta_slopes[p] -= total
+        threshold_slopes[p] -= total
 
 
 @njit(cache=True)
-def soft_rates(scores, codes, weights, thetas, kind, width, rounding, part, sums):
+def soft_rates(scores, codes, weights, thresholds, kind, width, rounding, part, sums):
     """Add the weighted steps of every row at every threshold to sums (n_groups, n_thresholds)."""
     for i in range(scores.size):
         z, g, w = scores[i], codes[i], weights[i]
-        for p in range(thetas.size):
-            x = z - thetas[p]
+        for p in range(thresholds.size):
+            x = z - thresholds[p]
             if part == 0 and kind != 2:
                 if x <= -width - rounding:
                     continue
@@ -136,17 +143,21 @@ def soft_rates(scores, codes, weights, thetas, kind, width, rounding, part, sums
 
 @njit(cache=True)
 def soft_slopes(
-    scores, codes, weights, thetas, kind, width, rounding, part, pull, slopes, theta_slopes
+    scores, codes, weights, thresholds, kind, width, rounding, part, pull, slopes, threshold_slopes
 ):
-    """Add the slopes of sum_pg pull[p, g] rates[g, p] by scores and thresholds to the last two."""
+    """Add the slopes of V = sum_pg pull[p, g] rates[g, p] to slopes and threshold_slopes.
+
+    pull (n_thresholds, n_groups) is the slope of an outer function by each rate. The slope of V by
+    score i is added to slopes[i], and that by threshold p to threshold_slopes[p].
+    """
     for i in range(scores.size):
         z, g, w = scores[i], codes[i], weights[i]
-        for p in range(thetas.size):
+        for p in range(thresholds.size):
             if pull[p, g] == 0.0:
                 continue
-            x = z - thetas[p]
+            x = z - thresholds[p]
             if part == 0 and kind != 2 and abs(x) >= width + rounding:
                 continue
             slope = w * pull[p, g] * _step(x, kind, width, rounding, part)[1]
             slopes[i] += slope
-            theta_slopes[p] -= slope
+            threshold_slopes[p] -= slope

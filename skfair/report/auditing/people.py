@@ -62,7 +62,8 @@ def one_row_each(
     person, names = unit_codes(people.units, len(is_selected))
     first = is_selected if rule == "any" else np.zeros(len(person), bool)
     order = np.lexsort((np.arange(len(person)), first, person))
-    last = order[np.flatnonzero(np.diff(person[order], append=-1))]  # by number of the person
+    # The last row of each person in this order, sorted by the number of the person
+    last = order[np.flatnonzero(np.diff(person[order], append=-1))]
     _check_constant(people.sensitive_features, person, last, names)
     kept = np.sort(last)
     columns = {

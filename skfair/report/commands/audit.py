@@ -246,7 +246,9 @@ def audit_file(arguments: argparse.Namespace, metrics: list[str]) -> Audit:
     # With --pos-label-true, the target has labels of its own.
     apart = arguments.target if arguments.pos_label_true is not None else None
     survey = _survey(table, arguments.task, apart)
-    if survey is None:  # labels that look like numbers in one block and like text in another
+    # Labels that were read as numbers in one block or column and as text in another are all read as
+    # text, in a second pass.
+    if survey is None:
         table = table._replace(labels_are_text=True)
         survey = _survey(table, arguments.task, apart)
     assert survey is not None

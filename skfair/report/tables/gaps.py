@@ -228,7 +228,8 @@ class Compared:
     is_asked: BoolArray  # (n_pairs,): which pairs the value is about, those with a reference group
     names: list[str]  # names of the cells: groups, or groups in a stratum
     left_out: str  # names of the cells with an undefined mean, separated by commas
-    by_chance: FloatArray  # (n_draws,): the worst pair of each parity draw, in the unit of the gap
+    # (n_draws,): the value of the gap in each parity draw, so what chance alone would show
+    by_chance: FloatArray
     interval: tuple[float, float]
     simulated: Simulated
     groups: list[str]  # names of the groups, which are split into cells within strata

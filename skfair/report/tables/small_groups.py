@@ -238,7 +238,7 @@ class Sums:
         return split
 
     def _are_few(self, n_people: FloatArray) -> BoolArray:
-        """Return which numbers of people are few."""
+        """Return which counts are above 0 and below the smallest count that may be shown."""
         return np.asarray((n_people > 0) & (n_people < self._least))
 
     def _row(self, is_inside: BoolArray) -> FloatArray:

@@ -14,6 +14,9 @@ _COLUMNS = 2048
 def minus_squared_distances(X, Y_t, first, out):
     """Write ``out[i, j] = -sum_f (X[i, f] - Y_t[f, j])^2`` for all columns j >= first.
 
+    The sign is minus because Gaussian weights are ``exp`` of the result, and because the nearest
+    points then have the largest numbers, for ``largest_columns``. The result is in the square of
+    the unit of X. (``affinities/kernels.py`` multiplies X by the root of gamma beforehand.)
     ``Y_t`` (d, m) has points as columns, so that the inner loop reads neighbouring numbers.
     Features are added four at a time.
     """

@@ -1,20 +1,24 @@
-"""Passes over a dense symmetric matrix: sums of rows, and the first reading of a given matrix.
+"""Passes over a dense matrix of weights: sums of rows by cluster, and the first reading of it.
 
-``DenseWeights`` calls ``add_row_sums`` for links, and ``check_dense`` calls ``read_rows``. Reading
-memory takes most of their time, so they read each entry once and take four rows at a time.
+``DenseWeights`` calls ``add_row_sums`` for *links*, the sums of the weights between each row and
+each cluster. ``check_dense`` calls ``read_rows`` for a matrix that a user passed, before it is
+known to be symmetric. Reading memory takes most of the time of both, so they read each entry once
+and take four rows at a time.
 """
 
 from skfair._kernels.declaring import njit
 
-# Columns of the matrix per pass. The sums of one pass fit into the first cache.
+# Columns of the matrix per pass. The sums of a cluster in these columns take 16 KB in double
+# precision, which fit into the innermost cache.
 _SUMMED = 2048
 
 
 @njit(cache=True)
 def add_row_sums(weights, rows, starts, sign, first, last, out):
-    """Add to ``out[k, j]`` the sum of ``sign * weights[i, j]`` over some rows i of cluster k.
+    """Add to ``out[k, j]`` the sum of ``sign * weights[i, j]`` over given rows i of cluster k.
 
-    These are ``rows[starts[k] : starts[k + 1]]``. Only columns j from ``first`` to ``last`` are
+    The rows of cluster k are ``rows[starts[k] : starts[k + 1]]``, and ``sign`` is 1 or -1, for rows
+    that enter or leave it. Only columns j from ``first`` to ``last`` are
     written, so that threads can share the columns.
     """
     for start in range(first, last, _SUMMED):
@@ -35,9 +39,10 @@ def add_row_sums(weights, rows, starts, sign, first, last, out):
 
 @njit(cache=True)
 def read_rows(X, first, factors, read, sums, forward, backward):
-    """Copy rows of a matrix A into another precision, and return whether an entry is negative.
+    """Copy rows of a square matrix A, and return whether an entry of them is negative.
 
-    ``X`` holds the rows of A from number ``first`` on. With f the ``factors`` and i a row of X,
+    ``X`` holds the rows of A from number ``first`` on. The copy ``read`` may have another precision
+    than A. With f the ``factors`` and i a row of X,
 
         read[i] = X[i],   sums[i] = sum_j X[i, j],   forward[i] = sum_j X[i, j] f[j],
         backward[j] += sum_i f[first + i] X[i, j]
