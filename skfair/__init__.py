@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from skfair._version import __version__
 from skfair.utils.namesakes import warn_of_namesakes
-from skfair.utils.other_names import missing_attribute
+from skfair.utils.other_names import explain_modules_of_others, missing_attribute
 from skfair.utils.wings import names_of_wings
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ _OBJECTS = {
 
 
 warn_of_namesakes()
+explain_modules_of_others()
 
 
 def __getattr__(name: str) -> Any:

@@ -105,6 +105,11 @@ def _refuse_misplaced(estimator: Any) -> None:
     if get_config()["skip_parameter_validation"]:
         return
     if hasattr(model := getattr(estimator, "constraint", None), "fit"):
+        if hasattr(estimator, "estimator"):
+            raise InvalidParameterError(
+                f"{type(estimator).__name__} takes the model first, and then the constraint, got "
+                f"estimator={estimator.estimator!r} and constraint={model!r}."
+            )
         raise InvalidParameterError(
             f"{type(estimator).__name__} trains a model of its own and takes no estimator, got "
             f"constraint={model!r}. To limit the decisions of this model, use "

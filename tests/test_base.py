@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skfair.base import fit_method, report_iterations
-from skfair.classification import ConstrainedERMClassifier
+from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.exceptions import MissingGroupsWarning, SmallGroupWarning
 from skfair.read import read_rows
 from skfair.regression import FairDecisionRegressor
@@ -314,6 +314,9 @@ def test_a_model_in_place_of_a_constraint_is_named():
         model = ConstrainedERMClassifier(*given)
         with pytest.raises(ValueError, match="takes no estimator.*FairDecisionClassifier"):
             model.fit(X, y, sensitive_features=groups)
+    swapped = FairDecisionClassifier("equalized_odds", LogisticRegression())
+    with pytest.raises(ValueError, match="takes the model first, and then the constraint"):
+        swapped.fit(X, y, sensitive_features=groups)
 
 
 def test_arguments_of_fit_and_seeds_of_nothing_say_where_they_belong():

@@ -392,7 +392,10 @@ def check_own(metrics: OwnMetrics, *, taken: Collection[str], is_lazy: bool) -> 
         )
     for name, metric in metrics.items():
         if name in taken:
-            raise ValueError(f"metrics names {name!r}, a column of the report. Choose another.")
+            raise ValueError(
+                f"The report has a column {name!r} already, which metrics names again. Leave it "
+                "out, give yours another name, or pass rates=False for your metrics alone."
+            )
         refuse_comparison(metric, repr(name))
 
 

@@ -79,7 +79,9 @@ def missing_attribute(module: str, name: str, caller: FrameType, more: str = "")
     hint = "" if name.startswith("_") else more or _hint(name, module)
     if hint and caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]:
         return ImportError(f"cannot import name {name!r} from {module!r}.{hint}", name=name)
-    return AttributeError(f"module {module!r} has no attribute {name!r}{'.' * bool(hint)}{hint}")
+    said = f"module {module!r} has no attribute {name!r}{'.' * bool(hint)}{hint}"
+    # With its name, Python does not end the error with a guess of its own.
+    return AttributeError(said, name=name)
 
 
 def _hint(name: str, module: str) -> str:
@@ -91,6 +93,25 @@ def _hint(name: str, module: str) -> str:
     if is_missing:
         return f"{said} It is of a part of skfair that is not installed."
     return said or where_it_is(name, module)
+
+
+class ModulesOfOthers:
+    """Explains modules of other libraries in ``sys.meta_path``: ``import skfair.reductions``.
+
+    It stands at the end, so that it is asked only about modules that nobody finds.
+    """
+
+    def find_spec(self, module: str, path: Any = None, target: Any = None) -> None:
+        """Raise with the sentence on a name of another library, or find nothing."""
+        package, _, name = module.rpartition(".")
+        if package == "skfair" and (hint := name_in_skfair(name)):
+            raise ModuleNotFoundError(f"No module named {module!r}.{hint}", name=module)
+
+
+def explain_modules_of_others() -> None:
+    """Let errors about modules of other libraries say where their names are in skfair."""
+    if not any(type(finder).__name__ == "ModulesOfOthers" for finder in sys.meta_path):
+        sys.meta_path.append(ModulesOfOthers())
 
 
 def other_names(module: str) -> Callable[[str], Any]:

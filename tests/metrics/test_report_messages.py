@@ -79,7 +79,7 @@ test_reports_say_what_is_wrong = messages(
         ("has the labels 'no', 'yes', which do not", {"y": TEXT[Y], "p": TEXT[PRED]}),
         ("Pass metrics= to have others", {"y": SCORE, "p": SCORE, "rates": False}),
         ("'auc' is computed from scores. Pass y_score", {"metrics": {"auc": roc_auc_score}}),
-        ("'accuracy', a column of the report", {"metrics": {"accuracy": f1_score}}),
+        ("a column 'accuracy' already", {"metrics": {"accuracy": f1_score}}),
         ("units has 3 rows", {"units": [1, 2, 2]}),
     ),
     *of_calls(

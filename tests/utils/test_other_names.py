@@ -3,12 +3,15 @@
 import copy
 import pickle
 import re
+import traceback
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from skfair import metrics
 from skfair.metrics import fairness_report, group_report
 from skfair.metrics.reports import Report
 from skfair.utils.other_names import parts, tables
@@ -139,3 +142,27 @@ def test_the_names_of_parts_are_those_that_wings_add():
 
 def test_the_table_is_read_only_for_an_error():
     assert "False" in run("import sys, skfair, skfair.metrics; print('tomllib' in sys.modules)")
+
+
+@pytest.mark.parametrize("name", ["reductions", "postprocessing", "algorithms", "group"])
+def test_modules_of_other_libraries_are_answered(name):
+    with pytest.raises(ModuleNotFoundError, match=f"{name} is a name of .* In skfair, use"):
+        import_module(f"skfair.{name}")
+    with pytest.raises(ModuleNotFoundError, match=f"{name} is a name of .* In skfair, use"):
+        import_module(f"skfair.{name}.deeper")
+
+
+@pytest.mark.parametrize("name", ["skfair.nonsense", "skfair.metrics.reductions", "reductions"])
+def test_other_modules_get_the_error_of_python(name):
+    with pytest.raises(ModuleNotFoundError) as caught:
+        import_module(name)
+    assert "In skfair" not in str(caught.value)
+    assert find_spec("skfair.nonsense") is None
+
+
+def test_python_adds_no_guess_of_its_own():
+    """It would guess at another metric: 'predictive_parity_difference'."""
+    with pytest.raises(AttributeError) as caught:
+        metrics.statistical_parity_difference  # noqa: B018
+    (said,) = traceback.format_exception_only(caught.value)
+    assert "Did you mean" not in said
