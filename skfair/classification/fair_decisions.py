@@ -260,7 +260,7 @@ class FairDecisionClassifier(
     disparity 0.05
     >>> for group, rates in model.changes_["selection rate"].by_group.items():
     ...     print(f"{group}: selection rate {rates.before:.0%}, {rates.after:.0%} with the limit")
-    f: selection rate 35%, 54% with the limit
+    f: selection rate 35%, 53% with the limit
     m: selection rate 64%, 58% with the limit
     """
 
