@@ -146,6 +146,7 @@ class MeasuredRows:
                 sample_weight=sample_weight,
                 sensitive_features=sensitive_features,
                 control_features=control_features,
+                units=given.units,
             )
         units = None if given.units is None else read_units(given.units, n_rows)
         warn_of_few(units, n_rows)

@@ -96,6 +96,16 @@ def test_a_metric_of_columns_in_another_order(name):
             measure(labels, predictions, sensitive_features=groups)
 
 
+@pytest.mark.parametrize("name", ["group_report", "fairness_report", "disparity_test"])
+def test_units_in_another_order(name):
+    options = {"metric": "demographic_parity_difference", "max_disparity": 0.2}
+    limit = options if name == "disparity_test" else {}
+    measure = partial(getattr(metrics, name), y_true=Y, y_pred=Y, sensitive_features=SEX, **limit)
+    measure(units=QUERY)
+    with pytest.raises(ValueError, match="units and the data .* different order"):
+        measure(units=mixed(QUERY))
+
+
 GIVEN = {
     "y": Y,
     "sample_weight": SCORE + 1,
