@@ -19,11 +19,11 @@ Status = Literal["converged", "max_iter", "stopped", "infeasible"]
 Ending = Status | Literal["certified", "no_solution"]
 
 ENDINGS: dict[Ending, str] = {
-    "converged": "The fit found a solution that satisfies the limits on the training rows.",
+    "converged": "The fit found a solution that satisfies the limits as it enforces them.",
     "max_iter": "The solver stopped before it converged, because it reached its largest number of "
     "iterations or made no progress any more.",
     "stopped": "A callback stopped the fit before it converged.",
-    "infeasible": "A limit is violated on the training rows.",
+    "infeasible": "The training rows miss a limit, or the value asked of the objective.",
     "certified": "The limits are certified for the population, at the confidence of the "
     "certificate.",
     "no_solution": "Nothing could be certified, so the result with the smallest disparity is kept, "
@@ -38,7 +38,7 @@ def as_clause(word: Ending) -> str:
     --------
     >>> from skfair.utils.endings import as_clause
     >>> as_clause("infeasible")
-    'a limit is violated on the training rows'
+    'the training rows miss a limit, or the value asked of the objective'
     """
     sentence = ENDINGS[word]
     return sentence[0].lower() + sentence[1:].rstrip(".")
@@ -51,7 +51,7 @@ def listing(words: Iterable[Ending]) -> str:
     --------
     >>> from skfair.utils.endings import listing
     >>> print(listing(["infeasible"]))
-        - "infeasible": A limit is violated on the training rows.
+        - "infeasible": The training rows miss a limit, or the value asked of the objective.
     """
     wrap = partial(textwrap.fill, width=96, initial_indent="    - ", subsequent_indent="      ")
     return "\n".join(wrap(f'"{word}": {ENDINGS[word]}') for word in words)

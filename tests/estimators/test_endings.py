@@ -173,3 +173,22 @@ def test_the_page_prints_the_sentences(monkeypatch):
     )
     for word, sentence in ENDINGS.items():
         assert f'   * - ``"{word}"``\n     - {sentence}' in text
+
+
+def test_a_summary_does_not_say_that_a_missed_limit_is_satisfied():
+    """With enforce="surrogate" a fit converges although the counted disparity exceeds the limit."""
+    limits = 0.001, 0.01, 0.02, 0.05
+    models = [ERM(max_disparity=limit, enforce="surrogate").fit(**CLASSES) for limit in limits]
+    missed = [own for own in models if own.train_disparity_ > own.max_disparity]
+    assert missed
+    for own in missed:
+        assert own.status_ == "converged"
+        assert "as it enforces them" in own.summary_
+        assert "training rows" not in own.summary_
+
+
+def test_a_missed_objective_is_not_called_a_violated_limit():
+    model, given = FITS[FairDecisionClassifier]["infeasible"]
+    with pytest.warns(UserWarning, match="objective of at_least"):
+        model = clone(model).fit(**given)
+    assert "objective" in model.summary_
