@@ -97,31 +97,35 @@ def fit_method(method: Method) -> Method:
 
 
 def _refuse_misplaced(estimator: Any) -> None:
-    """Raise if a number is True or False, or if a model was passed as the constraint.
+    """Raise if a number is True or False, or if model and constraint are in each other's place.
 
     scikit-learn's validation accepts True as 1, and a limit of 1 limits nothing. A model comes
     first in the estimators that wrap one, and in the others the constraint comes first.
     """
     if get_config()["skip_parameter_validation"]:
         return
-    if hasattr(model := getattr(estimator, "constraint", None), "fit"):
-        if hasattr(estimator, "estimator"):
+    name, model = type(estimator).__name__, getattr(estimator, "constraint", None)
+    if hasattr(estimator, "estimator") and hasattr(estimator, "constraint"):
+        first = estimator.estimator
+        if isinstance(first, str) or hasattr(model, "fit"):
             raise InvalidParameterError(
-                f"{type(estimator).__name__} takes the model first, and then the constraint, got "
-                f"estimator={estimator.estimator!r} and constraint={model!r}."
+                f"{name} takes a model as estimator=, and what it limits as constraint=, got "
+                f"estimator={first!r}. Pass the model first, or write {name}(constraint={first!r}) "
+                "for the default model."
             )
+    if hasattr(model, "fit"):
         raise InvalidParameterError(
-            f"{type(estimator).__name__} trains a model of its own and takes no estimator, got "
+            f"{name} trains a model of its own and takes no estimator, got "
             f"constraint={model!r}. To limit the decisions of this model, use "
             "FairDecisionClassifier or FairDecisionRegressor."
         )
-    for name, allowed in estimator._parameter_constraints.items():
-        value = getattr(estimator, name, None)
+    for parameter, allowed in estimator._parameter_constraints.items():
+        value = getattr(estimator, parameter, None)
         is_number = any(isinstance(kind, Interval) for kind in allowed)
         if isinstance(value, bool) and is_number and "boolean" not in allowed:
             raise InvalidParameterError(
-                f"The {name!r} parameter of {type(estimator).__name__} must be a number, got "
-                f"{value!r}. Pass a number, such as 0.05 for a limit of 5%."
+                f"The {parameter!r} parameter of {name} must be a number, got {value!r}. Pass a "
+                "number, such as 0.05 for a limit of 5%."
             )
 
 

@@ -314,9 +314,12 @@ def test_a_model_in_place_of_a_constraint_is_named():
         model = ConstrainedERMClassifier(*given)
         with pytest.raises(ValueError, match="takes no estimator.*FairDecisionClassifier"):
             model.fit(X, y, sensitive_features=groups)
-    swapped = FairDecisionClassifier("equalized_odds", LogisticRegression())
-    with pytest.raises(ValueError, match="takes the model first, and then the constraint"):
-        swapped.fit(X, y, sensitive_features=groups)
+    for given in (("equalized_odds", LogisticRegression()), ("equalized_odds",)):
+        misplaced = FairDecisionClassifier(*given)
+        with pytest.raises(
+            ValueError, match="got estimator='equalized_odds'. Pass the model first"
+        ):
+            misplaced.fit(X, y, sensitive_features=groups)
 
 
 def test_arguments_of_fit_and_seeds_of_nothing_say_where_they_belong():

@@ -39,8 +39,9 @@ def name_in_skfair(name: str, arguments: Container[str] | None = None) -> str:
     """Return a sentence on a name of another library, with a space before it, or nothing.
 
     ``arguments`` are those of the function if the name is an argument that it does not have. A row
-    that is about an argument is used only if its counterpart is one of them. If ``arguments`` is
-    None, the name is an attribute, and rows about arguments are not used.
+    that is about an argument is used only if its counterpart is one of them, and rows about modules
+    are not used. If ``arguments`` is None, the name is an attribute or a module, and rows about
+    arguments are not used.
 
     Examples
     --------
@@ -54,6 +55,7 @@ def name_in_skfair(name: str, arguments: Container[str] | None = None) -> str:
     for library, rows in tables().items():
         for row in rows:
             applies = "argument" not in row or row["argument"] in (arguments or ())
+            applies &= arguments is None or "is_module" not in row
             if applies and name in row["names"]:
                 instead, difference = _plain(row["here"]), _plain(row.get("difference", ""))
                 said = f"In skfair, use {instead}" if instead else "Nothing in skfair does the same"

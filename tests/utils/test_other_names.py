@@ -166,3 +166,11 @@ def test_python_adds_no_guess_of_its_own():
         metrics.statistical_parity_difference  # noqa: B018
     (said,) = traceback.format_exception_only(caught.value)
     assert "Did you mean" not in said
+
+
+def test_an_argument_is_not_taken_for_a_module():
+    """aequitas has a module ``group``; as an argument it means the groups of the rows."""
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'group'") as caught:
+        group_report(None, Y, group=SEX)
+    assert "aequitas" not in str(caught.value)
+    assert "sensitive_features" in str(caught.value)
