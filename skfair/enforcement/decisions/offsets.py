@@ -54,7 +54,7 @@ _LARGEST_MARGIN = 0.004
 _NEARNESS = 0.15
 # Decisions are near the soft ones if at most this share of them differs. The smooth search changes
 # 1% to 15% at limits above chance, and 34% at most. Where it fails, 40% to 50% may differ.
-_NEAR = 0.25
+_NEAR = 0.35
 # Cost of the last line searches, at most, in numbers of evaluated rows.
 SEARCHED_ROWS = 1e6
 
