@@ -156,7 +156,10 @@ class OffsetSearch:
         return replace(self, strict=replace(self.strict, favoured=favoured), start=self._soft)
 
     def is_near_soft(self, candidate: Candidate) -> bool:
-        """Whether decisions near the soft ones are preferred, and these are such, within limits."""
+        """Whether the search prefers decisions near the soft ones, and has found them.
+
+        They satisfy the limits.
+        """
         if self.strict.favoured is None or not candidate.verdict.is_feasible:
             return False
         is_other = candidate.predicted != self.soft().predicted
@@ -240,8 +243,8 @@ class OffsetSearch:
     def _smoothed(self, rows: LinearRows, multipliers: FloatArray) -> Candidate:
         """Return decisions near the soft ones, which mostly satisfy the limits as counted.
 
-        The limits are made tighter until they do, if needed after a search of the offset that all
-        rows share. It meets a selection rate exactly.
+        The limits are made tighter until they do. Where decisions violate them, the offset that all
+        rows share is searched first, which meets a selection rate exactly.
         """
         smooth = SmoothRows(self.strict, self.values, self.shares)
         middle = np.full(smooth.n_centers, 0.5)

@@ -97,9 +97,10 @@ def repair_at_random(search: OffsetSearch, best: Candidate) -> Candidate:
     0.002).
 
     The best of many decisions is in part best by chance, so a gain counts only if it is larger than
-    half a standard error of accuracy. Two groups whose limits are satisfied are moved only if
-    decisions near the soft ones are wanted: otherwise the disparities on new rows grew by more than
-    was gained (COMPAS, demographic parity, 40 splits: 0.002 less accurate at equal disparities).
+    half a standard error of accuracy. Offsets of two groups that satisfy the limits are moved only
+    if decisions near the soft ones were wanted and not found. Otherwise the disparities on new rows
+    grew by more than was gained (COMPAS, demographic parity, 40 splits: 0.002 less accurate at
+    equal disparities).
     """
     chance = 1 / np.sqrt(search.kinds.size)
     lost = search.free.verdict.merit - best.verdict.merit
