@@ -41,6 +41,7 @@ from skfair.utils.endings import Ending, as_clause
 from skfair.utils.history import go_on
 from skfair.utils.keywords import OF_GROUPS, NamedArguments, refuse_unknown
 from skfair.utils.older import with_callbacks
+from skfair.utils.other_names import no_attribute
 from skfair.utils.warn import entrance, warn_user
 from skfair.utils.wrappers import refuse_positions
 
@@ -265,11 +266,11 @@ class SensitiveFeaturesMixin(NamedArguments):
     if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Raise NotFittedError for a fitted attribute before the fit."""
+            """Raise for an attribute that it lacks, such as a fitted one before the fit."""
             is_fitted = any(own.endswith("_") for own in vars(self))
             is_made_by_fit = name.endswith("_") and not name.startswith("_")
             if is_fitted or not is_made_by_fit or hasattr(type(self), name):
-                return object.__getattribute__(self, name)  # raises the usual error
+                return no_attribute(self, name)
             raise NotFittedError(
                 f"This {type(self).__name__} is not fitted yet, so it has no {name}. Call fit "
                 "first."

@@ -52,7 +52,7 @@ from skfair.metrics.own_metrics import (
 )
 from skfair.metrics.pooled import pooled_rates
 from skfair.metrics.resampled_scores import SCORE_METRICS, resampled_gaps
-from skfair.utils.other_names import name_in_skfair
+from skfair.utils.other_names import MissingAttribute
 from skfair.utils.validation import (
     check_number,
     check_probability,
@@ -601,15 +601,11 @@ class Report(pd.DataFrame):
         return Report
 
     def __getattr__(self, name: str) -> Any:  # type: ignore[misc]
-        # pandas calls this for columns and for its own private names as well. Other names get a
-        # hint where skfair has such a function.
+        # pandas calls this for columns and for its own private names as well.
         try:
             return super().__getattr__(name)
         except AttributeError as error:
-            hint = "" if name.startswith("_") else name_in_skfair(name)
-            if not hint:
-                raise
-            raise AttributeError(f"This report has no attribute {name!r}.{hint}") from error
+            raise MissingAttribute(*error.args, name=name, obj=self) from None
 
     def compact(self, digits: int = 3) -> pd.DataFrame:
         """Return the report as it is printed, with each value and its interval as text.

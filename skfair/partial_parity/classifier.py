@@ -35,6 +35,7 @@ from skfair.partial_parity.promise import promise_of_fit
 from skfair.read import ROW_CHECKS, read_rows
 from skfair.solvers.base import Solver
 from skfair.utils.docs import documented
+from skfair.utils.keywords import OF_TRAINING
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.threads import one_blas_thread
 
@@ -203,6 +204,7 @@ class PartialParityClassifier(
     """
 
     _endings = ("converged", "max_iter", "stopped", "infeasible", "certified", "no_solution")
+    _elsewhere = OF_TRAINING
     _parameter_constraints: dict[str, Any] = {
         "interval": "no_validation",  # Intervals checks it
         "constraint": [str, Constraint],

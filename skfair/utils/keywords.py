@@ -69,6 +69,13 @@ OF_GROUPS = {
     ),
 }
 
+# The same for estimators that train a model of their own.
+OF_TRAINING = dict.fromkeys(
+    ("estimator", "base_estimator"),
+    "It trains a model of its own. To limit the decisions of a model, use FairDecisionClassifier "
+    "or FairDecisionRegressor.",
+)
+
 # The same for methods that predict.
 OF_PREDICTIONS = {
     "random_state": "Predictions draw no random numbers. Leave it out.",
@@ -89,13 +96,15 @@ def named_arguments(function: Function) -> Function:
 
 
 def groups_by_name(metric: Function) -> Function:
-    """Decorate a metric: its errors about groups without a name and unknown names have a remedy.
+    """Decorate a metric: errors about absent groups, or some without a name, have a remedy.
 
     Audits, and methods that read labels and groups, are decorated in the same way.
     """
     parameters = signature(metric).parameters
     n_positional = sum(own.kind is not Parameter.KEYWORD_ONLY for own in parameters.values())
     n_self = int("self" in parameters)
+    groups = parameters.get("sensitive_features")
+    needs_groups = groups is not None and groups.default is Parameter.empty
     owner = metric.__qualname__.removesuffix(".__init__").rpartition("<locals>.")[2]
     name = owner.rpartition(".")[2]
 
@@ -108,6 +117,11 @@ def groups_by_name(metric: Function) -> Function:
                 "arguments by name, too."
             )
         refuse_unknown(owner, kwargs, parameters, OF_GROUPS)
+        if needs_groups and "sensitive_features" not in kwargs:
+            raise TypeError(
+                f"{name}() missing 1 required keyword-only argument: 'sensitive_features'. Pass "
+                "the group of each row, such as sensitive_features=df['sex']."
+            )
         return metric(*args, **kwargs)
 
     return cast(Function, checked)

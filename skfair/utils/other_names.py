@@ -70,6 +70,26 @@ def _plain(text: str) -> str:
     return re.sub(r"`(?:[^`<]* <|~)?([\w.]+)>?`", r"\1", text)
 
 
+class MissingAttribute(AttributeError):
+    """An error about an attribute that an object lacks, with the word of skfair for its name.
+
+    The table is read when the error is printed, because ``hasattr`` asks for many attributes.
+    """
+
+    def __str__(self) -> str:
+        said, name = super().__str__(), self.name or "_"
+        hint = "" if name.startswith("_") else name_in_skfair(name)
+        return f"{said}.{hint}" if hint else said
+
+
+def no_attribute(owner: object, name: str) -> Any:
+    """Raise for an attribute that an object lacks: the end of a ``__getattr__``."""
+    if hasattr(type(owner), name):
+        return object.__getattribute__(owner, name)  # raises the error of a property
+    said = f"{type(owner).__name__!r} object has no attribute {name!r}"
+    raise MissingAttribute(said, name=name, obj=owner)
+
+
 def missing_attribute(module: str, name: str, caller: FrameType, more: str = "") -> Exception:
     """Return the error about a name that a module does not have, perhaps with one sentence more.
 

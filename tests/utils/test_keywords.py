@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skfair import Sensitive
-from skfair.classification import ConstrainedERMClassifier
+from skfair import Cohort, Sensitive
+from skfair.classification import (
+    ConstrainedERMClassifier,
+    FairDecisionClassifier,
+    PartialParityClassifier,
+)
 from skfair.cluster import FairAssignment
 from skfair.constraints import DemographicParity
 from skfair.metrics import fairness_report, group_report
 from skfair.metrics import labels as of_labels
+from skfair.report import audit
 from skfair.utils.keywords import NamedArguments, groups_by_name
 from tests.public import discover_estimators
 from tests.registries import CONSTRAINTS, LABEL_METRICS
@@ -42,6 +47,28 @@ def test_arguments_of_fairlearn_and_of_the_estimator_are_known():
         TypeError, match=r"ConstrainedERMClassifier.fit\(\).*'groups'.*sensitive_features="
     ):
         ConstrainedERMClassifier().fit(np.eye(4), [0, 1] * 2, groups=["f", "m"] * 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "said"),
+    [
+        (FairDecisionClassifier, {"predict_method": "auto"}, "fairlearn. In skfair, use est"),
+        (FairDecisionClassifier, {"metric_ub": 0.05}, "AIF360. In skfair, use max_disparity="),
+        (group_report, {"alpha": 0.05}, r"confidence= \(0.95 for an alpha of 0.05\)"),
+        (group_report, {"label_column": "y"}, "aequitas. In skfair, use y_true="),
+        (ConstrainedERMClassifier, {"estimator": None}, "To limit the decisions of a model, use"),
+        (PartialParityClassifier, {"estimator": None}, "To limit the decisions of a model, use"),
+    ],
+)
+def test_arguments_of_other_libraries_are_known(function, arguments, said):
+    with pytest.raises(TypeError, match=said):
+        function(**arguments)
+
+
+@pytest.mark.parametrize("function", [group_report, audit, of_labels.equalized_odds_ratio, Cohort])
+def test_absent_groups_are_asked_for(function):
+    with pytest.raises(TypeError, match=r"'sensitive_features'. Pass the group of each row, such"):
+        function([0, 1], [0, 1])
 
 
 def test_classes_are_made_and_copied_as_usual():

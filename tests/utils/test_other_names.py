@@ -12,8 +12,11 @@ import pandas as pd
 import pytest
 
 from skfair import metrics
+from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.metrics import fairness_report, group_report
 from skfair.metrics.reports import Report
+from skfair.preprocessing import Reweighing
+from skfair.report import audit
 from skfair.utils.other_names import parts, tables
 from skfair.utils.wings import wings
 from tests.processes import run
@@ -63,6 +66,7 @@ def test_reports_know_the_attributes_of_metric_frames(make):
         assert not hasattr(report, name)
         with pytest.raises(AttributeError, match=f"no attribute '{name}'. {name} is a name of"):
             getattr(report, name)
+        assert not hasattr(report.iloc[:, :1], name)
     with pytest.raises(AttributeError, match="'Report' object has no attribute 'no_such_name'"):
         report.no_such_name  # noqa: B018
     for other in (copy.copy(report), copy.deepcopy(report), pickle.loads(pickle.dumps(report))):
@@ -70,6 +74,37 @@ def test_reports_know_the_attributes_of_metric_frames(make):
         pd.testing.assert_frame_equal(other, report)
     named = Report({"difference": [1.0], "overall": [2.0]})  # columns go first
     assert [named.difference[0], named.overall[0]] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "said"),
+    [
+        (audit(Y, Y, sensitive_features=SEX), "disparity_df", "the tables rates and gaps of the"),
+        (FairDecisionClassifier(), "interpolation_dict", "In skfair, use to_thresholds of"),
+        (Reweighing(), "instance_weights", "In skfair, use train_weights_ of skfair.prepr"),
+        (ConstrainedERMClassifier(), "best_gap", ""),
+    ],
+)
+def test_objects_know_attributes_of_other_libraries(owner, name, said):
+    assert not hasattr(owner, name)
+    with pytest.raises(AttributeError) as caught:
+        getattr(owner, name)
+    text, kind = str(caught.value), type(owner).__name__
+    assert text.startswith(f"{kind!r} object has no attribute {name!r}")
+    assert said in text
+    assert text.endswith("." if said else "'")
+    for other in (copy.copy(owner), copy.deepcopy(owner)):
+        assert type(other) is type(owner)
+
+
+def test_the_error_of_a_property_is_not_replaced():
+    class Broken(FairDecisionClassifier):
+        @property
+        def shape_(self):
+            return None.shape
+
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'shape'"):
+        Broken().shape_  # noqa: B018
 
 
 def test_every_name_that_takes_the_place_of_another_is_public():

@@ -50,6 +50,7 @@ from skfair.models.plug_in import plugged_scores
 from skfair.models.units import product
 from skfair.problems.erm.problem import ConstrainedERM, Decisions
 from skfair.utils.endings import ENDINGS
+from skfair.utils.keywords import OF_TRAINING
 from skfair.utils.older import CallbackSupportMixin
 from skfair.utils.warn import warn_user
 
@@ -88,6 +89,7 @@ class ConstrainedERMBase(Certified, SensitiveFeaturesMixin, CallbackSupportMixin
         **SensitiveFeaturesMixin._group_constraints,
     }
 
+    _elsewhere = OF_TRAINING
     _reads_probabilities = True
     _endings = ("converged", "max_iter", "stopped", "infeasible", "certified", "no_solution")
     _learns_without_group = True

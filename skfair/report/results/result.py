@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields
 from datetime import date
 from importlib.resources import files
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,7 @@ from skfair.records.decision_memo import Memo
 from skfair.report.results.checks import Check, Condition, check_conditions, read_conditions
 from skfair.report.tables.options import Options
 from skfair.utils.files import replacing
+from skfair.utils.other_names import no_attribute
 from skfair.utils.text import plural
 
 COUNTED = "counted"  # the fact in the head of the page that says how people are counted
@@ -89,6 +90,12 @@ class PlainTables(Page):
     # None, and left out of plain data, without units
     n_units: int | None = field(default=None, kw_only=True)
     n_in_several: dict[str, int] | None = field(default=None, kw_only=True)
+
+    if not TYPE_CHECKING:  # with __getattr__, type checkers would accept any attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise for an attribute that it lacks."""
+            return no_attribute(self, name)
 
     @property
     def size(self) -> str:
