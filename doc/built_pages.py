@@ -1,16 +1,21 @@
 """Check the built pages: ``make doc`` runs it after Sphinx. Needs no browser and no network.
 
-Faults are:
+Node tries the search (``search.js``); where there is none, this is left out and said. Faults are:
 
 - the page of a class or function whose signature does not have the arguments of the object, or
   has ``Annotated[``, which nobody reads;
 - a public object without a page, or whose page has neither an example nor a picture;
-- a link within the site whose page or anchor does not exist.
+- a link within the site whose page or anchor does not exist;
+- queries of people (``search_queries.py``) whose first three results have no page that answers
+  them, if they are more than a few.
 """
 
 import inspect
+import json
 import os
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from html import unescape
@@ -20,10 +25,13 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urlparse
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+from search_queries import queries  # noqa: E402
+
 from tests.public import option_objects, public_objects  # noqa: E402
 
 SITE = Path(os.environ.get("SITE", HERE / "_build" / "html"))
+FIRST, MAX_UNANSWERED = 3, 3  # results that people look at, and queries
 # Classes that nobody makes: what functions return, and a protocol. conf.py shows no constructor.
 UNMADE = (
     *("skfair.report.Audit", "skfair.report.DataAudit"),
@@ -103,6 +111,26 @@ def is_unmade(name: str, thing: Any) -> bool:
     return name in UNMADE or (inspect.isclass(thing) and issubclass(thing, Exception))
 
 
+def unanswered(site: Path, node: str) -> Iterator[str]:
+    """Yield each query of people for which none of the first results is a right page."""
+    asked = queries()
+    command, text = [node, HERE / "search.js", site], "\n".join(asked)
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    for query, pages in json.loads(done.stdout).items():
+        if not {*pages[:FIRST]} & {*asked[query]}:
+            yield f"search: {query}: {', '.join(pages[:FIRST]) or 'nothing found'}"
+
+
+def search_faults(site: Path) -> list[str]:
+    """Return the queries without an answer, if they are more than a few."""
+    node = shutil.which("node")
+    if node is None:
+        print("The search was not tried: there is no node.")
+        return []
+    found = [*unanswered(site, node)]
+    return found if len(found) > MAX_UNANSWERED else []
+
+
 def faults(site: Path) -> Iterator[str]:
     """Yield the faults of all pages."""
     for name, thing in {**dict(public_objects()), **dict(option_objects())}.items():
@@ -118,7 +146,7 @@ def main() -> None:
     """Print the faults, and exit with 1 if there are any."""
     if not (SITE / "index.html").exists():
         raise SystemExit(f"No pages in {SITE}; run make doc first.")
-    found = list(faults(SITE))
+    found = [*faults(SITE), *search_faults(SITE)]
     print("\n".join([*found, f"{len(found)} faults in the built pages"]))
     sys.exit(1 if found else 0)
 

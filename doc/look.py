@@ -9,8 +9,7 @@ Every page is opened once, from the disk, and looked at dark and light, narrow a
 - text of too little contrast, by axe-core (``make doc-look`` gets it from npm; ``AXE`` names the
   file; without it the check is left out and said to be);
 - an output that says True where the reader wants a number, that is the repr of an object, or
-  that ends in the dots of a doctest;
-- queries of people (``search_queries.py``) whose first results have no page that answers them.
+  that ends in the dots of a doctest.
 
 Pictures of all but the reference pages lie in ``doc/_build/look`` for people to look at. Needs
 Chromium (``CHROMIUM`` names the program) and playwright.
@@ -21,20 +20,11 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from urllib.parse import quote, unquote
 
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-from search_queries import queries  # noqa: E402
-
-MAX_UNANSWERED = 3
 SITE = Path(os.environ.get("SITE", HERE / "_build" / "html"))
 SHOTS = HERE / "_build" / "look"
 AXE = Path(os.environ.get("AXE", HERE / "_build" / "node_modules" / "axe-core" / "axe.min.js"))
@@ -161,53 +151,6 @@ def browser_of(play: Playwright) -> Browser:
     return play.chromium.launch(executable_path=program, args=["--no-sandbox"])
 
 
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serve a folder on this machine: the search fetches pages for its excerpts."""
-    handler = partial(Silent, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-class Silent(SimpleHTTPRequestHandler):
-    """Serves files without a log."""
-
-    def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
-
-
-def unanswered(page: Page, site: Path, first: int = 3) -> Iterator[str]:
-    """Yield each query of people for which none of the first results is a right page."""
-    with served(site) as address:
-        for query, answers in queries().items():
-            page.goto(f"{address}/search.html?q={quote(query)}", wait_until="load")
-            try:
-                page.wait_for_selector("ul.search li a", timeout=5_000)
-                page.wait_for_function(SEARCHED, timeout=20_000)
-            except Exception:
-                yield f"{query}: nothing found"
-                continue
-            links = page.eval_on_selector_all("ul.search li > a", "all => all.map(a => a.pathname)")
-            pages = [unquote(link).strip("/").removesuffix(".html") for link in links]
-            pages = list(dict.fromkeys(pages))[:first]
-            if not set(pages) & set(answers):
-                yield f"{query}: {', '.join(pages)}"
-
-
-# The search has ended when it says how many pages it found ("one page" has no digit).
-SEARCHED = "() => /found/.test(document.querySelector('.search-summary')?.textContent ?? '')"
-
-
-def search(play: Playwright) -> Iterator[str]:
-    """Yield a fault for each query without an answer, if they are more than a few."""
-    browser = browser_of(play)
-    faults = [f"search: {fault}" for fault in unanswered(browser.new_page(), SITE)]
-    browser.close()
-    yield from faults if len(faults) > MAX_UNANSWERED else ()
-
-
 def main() -> None:
     """Look at every page."""
     pages = sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
@@ -228,9 +171,7 @@ def main() -> None:
             page.goto(path.as_uri(), wait_until="load")
             page.add_style_tag(content=STILL)
             faults += (f"{name}: {fault}" for fault in looked_at(page, name, contrast))
-        name = "search"
         browser.close()
-        faults += search(play)
     if not contrast.script:
         print(f"Contrast was not checked: no {AXE}. Get it with npm install axe-core.")
     seconds, looks = time.monotonic() - start, len(THEMES) * len(WIDTHS)

@@ -1,8 +1,8 @@
 """What people search for who know the field, and the pages that answer: any of them is right.
 
-``make doc-look`` types each query into the search of the built site, and so does a test where
-there are a site and Chromium. ``conf.py`` makes an ``index`` entry of each query in ``ANSWERS``, so
-these are words and short phrases. The entries also find the tasks below, by the words they share.
+``make doc`` searches the built site for each query (``built_pages.py``). ``conf.py`` makes an
+``index`` entry of each query in ``ANSWERS``, so these are words and short phrases. The entries also
+find the tasks below, by the words they share.
 """
 
 # Page: words of the field, and names from other libraries.
@@ -211,10 +211,10 @@ TRACKERS = """
     ThresholdOptimizer predict_proba: user_guide/decisions user_guide/faq
     how_to/from_other_libraries; MetricFrame sensitive features nan: user_guide/groups
     how_to/from_other_libraries user_guide/faq how_to/pipelines; estimator does not
-    support sample_weight: user_guide/decisions how_to/metadata_routing
-    generated/skfair.preprocessing.Reweighing; ExponentiatedGradient predictions are
-    random: how_to/from_other_libraries user_guide/faq; equalized odds ratio nan when
-    false positive rate is zero: user_guide/metrics how_to/from_other_libraries
+    support sample_weight: user_guide/faq generated/skfair.preprocessing.Reweighing;
+    ExponentiatedGradient predictions are random: how_to/from_other_libraries
+    user_guide/faq; equalized odds ratio nan when false positive rate is zero:
+    user_guide/metrics how_to/from_other_libraries
     generated/skfair.metrics.equalized_odds_ratio; pickle fitted ThresholdOptimizer:
     how_to/deploy; multiple sensitive features intersection: user_guide/groups; fit()
     got an unexpected keyword argument sensitive_features: how_to/metadata_routing

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -24,6 +25,7 @@ import skfair
 from skfair.classification import ConstrainedERMClassifier, FairDecisionClassifier
 from skfair.datasets import load_local, make_loans
 from skfair.metrics import demographic_parity_difference
+from skfair.preprocessing import Reweighing
 from skfair.utils.registry import has_papers
 from tests.public import option_objects, public_objects
 from tests.seeds import generator, seed_of
@@ -281,6 +283,9 @@ def faulty():
         ),
         "takes 2 arguments without a name, got 3": lambda: demographic_parity_difference(y, y, sex),
         "sample_weight must be numeric": lambda: model.fit(X, y, sex),
+        "takes no sample_weight, so weights would change nothing": lambda: fit(
+            model=Reweighing(KNeighborsClassifier())
+        ),
         "was fitted without sensitive_features": lambda: model.fit(X, y),
         "Pipeline.fit does not accept the sensitive_features parameter": lambda: fit(
             model=make_pipeline(StandardScaler(), model)
