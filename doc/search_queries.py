@@ -11,7 +11,7 @@ ANSWERS = {
         bias mitigation; mitigation; individual fairness; counterfactual fairness; sources
         of bias; allocation harm; quality of service harm; disparate treatment; GDPR; EU AI
         Act; independence; separation; sufficiency; impossibility; definitions of fairness;
-        proxy variable; bias; harms
+        proxy variable; bias; harms; Diskriminierung
     """,
     "user_guide/rules": """
         four-fifths rule; 80 percent rule; disparate impact; disparate impact ratio;
@@ -105,7 +105,7 @@ ANSWERS = {
         image; embeddings; uplift; insurance; must-link; cannot-link; socially fair k-means;
         rND; rKL; federated learning; scikit-learn version; sklearn version; Keras;
         TensorFlow; TFCO; PySpark; SQL; database; ordinal; ordinal classification; R package;
-        Theil index; generalized entropy; consistency
+        Theil index; generalized entropy; consistency; multicalibration
     """,
     "user_guide/faq": """
         infeasible; slow; data leakage; error message; why infeasible; convergence warning;
@@ -121,7 +121,11 @@ ANSWERS = {
     "how_to/closed_models": "language model; LLM; closed service; foundation models",
     "how_to/mapie": "MAPIE; conformal prediction; coverage by group",
     "how_to/case_study": "tutorial; case study; real data; COMPAS",
-    "how_to/explain": "SHAP; explanation; feature importance",
+    "how_to/explain": """
+        SHAP; explanation; feature importance; adverse action notice; reasons for a
+        rejection; why was I refused
+    """,
+    "benchmarks/one_model": "latency",
     "how_to/pipelines": "text data; polars; missing values; missing groups; categorical columns",
     "how_to/deploy": "save model; model registry; retrain; Docker; container; serve",
     "choose": "which estimator",
@@ -143,7 +147,7 @@ ANSWERS = {
     "how_to/dask": "larger than memory",
     "how_to/onnx": "ONNX",
     "how_to/mlflow": "MLflow; experiment tracker",
-    "how_to/repeated_measurements": "repeated measurements; same person several times",
+    "how_to/repeated_measurements": "repeated measurements; same person several times; readmission",
     "how_to/language_models": "language model; LLM; name swapping; paired data; McNemar",
     "how_to/datasets": "data sets; Adult; simulated data",
 }
