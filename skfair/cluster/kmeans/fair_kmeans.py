@@ -62,7 +62,7 @@ from skfair.cluster.limits import (
     representation_constraints,
     warn_of_crossing,
 )
-from skfair.cluster.results import FairClusterMixin
+from skfair.cluster.results import FairClusterMixin, missed_by, warn_of_missed
 from skfair.groups.attributes import check_aligned
 from skfair.groups.sensitive import SensitiveLike
 from skfair.groups.training_data import TrainingData
@@ -332,11 +332,13 @@ class FairKMeans(
         """Update the clustering with the next part of a stream.
 
         The first part is clustered as by ``fit`` and must contain every group. Each further part is
-        assigned so that the limits hold for all rows seen so far. Then the centres move to the
-        running means, and the prices are averaged. ``labels_``, ``inertia_``, ``lower_bound_`` and
-        ``assignment_gap_`` describe the last part, whereas sizes, counts and balances describe all
-        parts. ``status_`` and ``history_`` are the ones of the first part. Shares in
-        ``size_bounds`` are shares of all rows so far, and are satisfied up to one row.
+        assigned so that the limits hold for all rows seen so far. Rows of earlier parts stay in
+        their clusters, so a part of few groups may make this impossible: a warning says so, and
+        ``status_`` is "infeasible". Then the centres move to the running means, and the prices are
+        averaged. ``labels_``, ``inertia_``, ``lower_bound_`` and ``assignment_gap_`` describe the
+        last part, whereas sizes, counts and balances describe all parts. ``history_`` is the one of
+        the first part. Shares in ``size_bounds`` are shares of all rows so far, and are satisfied
+        up to one row.
 
         Parameters
         ----------
@@ -367,8 +369,10 @@ class FairKMeans(
         so_far = self._scaled_centers, self._multipliers, self.cluster_sizes_
         moved = with_part(problem, *so_far)._replace(n_iter=self.n_iter_ + 1, history=self.history_)
         found = clustering_attributes(problem, groups, moved, held)
-        # The status stays the one of ``fit``, like ``history_``.
-        self._store(found | {"status_": self.status_})
+        if (missed := missed_by(problem, moved.labels)) > 0:
+            stays = "; rows of earlier parts stay in their clusters"
+            warn_of_missed("The limits on all rows so far", missed, stays)
+        self._store(found)
         return self
 
     @by_block(dtype=np.int32)

@@ -1,6 +1,7 @@
 """The next part of a stream of rows, for ``FairKMeans.partial_fit``.
 
-Each part is assigned so that the limits hold for all rows seen so far. ``FairKMeans.partial_fit``
+Each part is assigned so that the limits hold for all rows seen so far, if rows that stay where they
+are allow it. ``FairKMeans.partial_fit``
 fits the first part by ``fit`` and calls :func:`with_part` for later ones. The multipliers are those
 of the limits on clusters, as the solver ``prices`` keeps them.
 """
@@ -31,8 +32,8 @@ def with_part(
     """Assign the rows of a part, and update centres and multipliers.
 
     Centres are means over all rows so far. Multipliers are a running mean over parts. Labels, cost
-    and bound of the result are for the rows of the part. Its status and history are fillers,
-    because the estimator keeps those of ``fit``.
+    and bound of the result are for the rows of the part. Its history is a filler, because the
+    estimator keeps that of ``fit``.
     """
     # The solver of ``fit`` may not have handled limits, and then there are no multipliers yet.
     if multipliers.shape != problem.no_multipliers().shape:

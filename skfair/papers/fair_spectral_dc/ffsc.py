@@ -37,8 +37,9 @@ class FFSC(EigenSolver):
     Parameters
     ----------
     fairness_weight : float, default=1.0
-        Weight of the fairness term. With larger values, the shares of the groups in the clusters
-        are closer to the shares in the data, and the cut is larger.
+        Weight of the fairness term, which asks for the shares of the data in each cluster, against
+        the cut. Labels are a local optimum, so a larger weight need not bring the shares closer,
+        and those above about 10 often do worse.
     max_iter : int, default=100
         Maximum number of passes over the rows.
 

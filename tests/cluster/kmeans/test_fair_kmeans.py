@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -469,6 +470,24 @@ def test_the_unit_of_weights_does_not_matter_to_streams_and_batches(unit):
             X[rows], sensitive_features=groups[rows], sample_weight=weights[rows], before=before
         )
         assert labels.size == n_rows
+
+
+def test_a_stream_says_when_rows_that_stay_break_the_limits():
+    """One row more cannot balance clusters whose rows stay, if the limit is raised meanwhile."""
+    X = np.repeat([[0.0], [10.0]], 100, axis=0) + generator(0).normal(size=(200, 1))
+    groups = np.repeat(["f", "m"], [100, 100])
+    model = FairKMeans(2, random_state=0).partial_fit(X, sensitive_features=groups)
+    held = model.group_counts_.copy()
+    assert model.status_ == "converged"
+    with pytest.warns(ConvergenceWarning, match="all rows so far are missed.*stay in their clus"):
+        model.set_params(min_balance=0.99).partial_fit(X[:1], sensitive_features=["f"])
+    assert model.status_ == "infeasible"
+    assert "miss a limit" in model.summary_
+    assert (model.group_counts_ >= held).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.set_params(min_balance=0.5).partial_fit(X, sensitive_features=groups)
+    assert model.status_ == "converged"
 
 
 def test_a_stream_checks_its_parts():
