@@ -156,7 +156,7 @@ class Certified:
         only available with ``certificate``.
     path_ : dict of str to ndarray
         Course of the search for a certified model, with one entry per step. The models become less
-        strict from step to step. Of those before the first failed test, the last one is used; with
+        strict from step to step. The last one before the first failed test is used; with
         ``by="cross"`` the last one at which the mean of the fold models is within the limits, too.
         The keys include "disparity", "bound", "p_value", "is_certified" and the score, such as
         "accuracy". It is only available with ``certificate``.
