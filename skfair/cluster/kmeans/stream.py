@@ -1,9 +1,9 @@
 """The next part of a stream of rows, for ``FairKMeans.partial_fit``.
 
-Each part is assigned so that the limits hold for all rows seen so far, if rows that stay where they
-are allow it. ``FairKMeans.partial_fit``
-fits the first part by ``fit`` and calls :func:`with_part` for later ones. The multipliers are those
-of the limits on clusters, as the solver ``prices`` keeps them.
+Each part is assigned so that the limits hold for all rows seen so far. This may be impossible,
+because rows of earlier parts stay in their clusters. ``FairKMeans.partial_fit`` fits the first part
+by ``fit`` and calls :func:`with_part` for later ones. The multipliers belong to the limits on
+clusters, as the solver ``prices`` keeps them.
 """
 
 from __future__ import annotations
