@@ -144,11 +144,6 @@ def numbers(results: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def claims(results: Sequence[Row]) -> dict[str, bool]:
-    """Return what sentences of the page say beside the numbers, and whether the record says so."""
-    return {"FCA is ahead of some fits with a single start": tally(results, "one start").behind > 0}
-
-
 def pictures(results: Sequence[Row]) -> dict[str, Any]:
     """Draw costs by balances, a dot for each seed."""
     figure, axes = small(len(FCA), height=2.6, width=8.0)

@@ -418,7 +418,7 @@ def numbers(results: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def tables(results: Mapping[str, Any]) -> dict[str, Table]:
-    """Show how often certificates fail in each setting."""
+    """Show how often certificates are wrong in each setting."""
     shown = [
         [
             *(row["name"], f"{row['n']:,}", f"{row['limit']:.3f}"),
@@ -428,7 +428,8 @@ def tables(results: Mapping[str, Any]) -> dict[str, Table]:
         ]
         for row in results["settings"]
     ]
-    columns = ["setting", "rows", "limit", "certified", "failed", "disparity / limit, mean"]
+    columns = ["setting", "rows of a sample", "limit", "samples with a certificate"]
+    columns += ["certificates that are wrong", "disparity in the population / limit (mean)"]
     return {"settings": Table("Certificates at limits that are just testable", columns, shown)}
 
 

@@ -10,7 +10,7 @@ import re
 import subprocess
 import tarfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from shutil import copytree, ignore_patterns
 from tempfile import TemporaryDirectory
@@ -22,14 +22,15 @@ import pandas as pd
 from benchmarks._drawing import small
 from benchmarks.harness import HERE, Table, in_new_process
 
+SEED = 6700
 BEFORE = "0fe0d68d"  # skfair at the start of the round in which this page was made
 # What a cell says, from best to worst.
 KINDS = {
     "right": "right number",
-    "said": "says it (error, warning, NaN)",
+    "said": "mistake reported",
     "unclear": "error about something else",
-    "wrong": "wrong number, no word",
-    "none": "takes no such input",
+    "wrong": "wrong number without a warning",
+    "none": "input not accepted",
 }
 ORDER = "index|order|align"
 LABELS = r"pos_label|positive|label|class|binary|0 and 1|\[0, ?1\]"
@@ -241,7 +242,7 @@ def outcome(call: Callable[[Rows, str], float], rows: Rows, trap: Trap) -> dict[
 
 def outcomes(library: str) -> dict[str, Any]:
     """Return what a library does with each input, or why it cannot be asked."""
-    rng = np.random.default_rng(6700)
+    rng = np.random.default_rng(SEED)
     rows, call = plain(rng), CALLS[library]
     for rate in ("selection", "tpr"):
         try:
@@ -284,7 +285,7 @@ def cell(found: dict[str, Any]) -> str:
     """Return what a cell says."""
     kind = found["kind"]
     if kind in ("none", "unclear", "right"):
-        return {"none": "-", "unclear": "unclear error", "right": "right"}[kind]
+        return {"none": "-", "unclear": "unrelated error", "right": "right"}[kind]
     if kind == "wrong":
         return f"wrong: {found['value']:.3g}"
     if "value" not in found:
@@ -307,33 +308,50 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         if cell(old[name]) != cell(now[name])
     ]
     return {
-        "inputs": Table("twenty inputs", ["input", *asked], rows),
-        "sums": Table("sums", ["library", *KINDS.values()], sums),
-        "before": Table("what changed in skfair", ["input", f"commit {BEFORE}", "now"], changed),
+        "inputs": Table("What each library returns", ["input", *asked], rows),
+        "sums": Table("Numbers of inputs", ["library", *KINDS.values()], sums),
+        "before": Table(
+            "Results of skfair", ["input", f"before (commit {BEFORE})", "now"], changed
+        ),
     }
 
 
 def numbers(results: dict[str, Any]) -> dict[str, Any]:
-    """Return the number of inputs, how many give wrong numbers, and which of them in skfair."""
+    """Return how many inputs give wrong numbers in each library, and which of them in skfair.
+
+    Libraries that could not be imported are named; the bullets of the page name all others.
+    """
     asked = {k: v for k, v in results["libraries"].items() if "skipped" not in v}
-    wrong = {
-        name: sum(one["kind"] == "wrong" for one in own.values()) for name, own in asked.items()
-    }
-    named = [f'"{name}"' for name, one in asked["skfair"].items() if one["kind"] == "wrong"]
-    return {**wrong, "inputs": len(asked["skfair"]), "skfair_inputs": ", ".join(named) or "none"}
-
-
-def claims(results: dict[str, Any]) -> dict[str, bool]:
-    """Return what sentences of the page say beside the numbers, and whether the record says so."""
-    taken = {
-        name: all(one["kind"] != "none" for one in own.values())
-        for name, own in results["libraries"].items()
-        if "skipped" not in own
-    }
+    absent = [name for name in results["libraries"] if name not in asked]
+    own = [f'"{name}"' for name, one in asked["skfair"].items() if one["kind"] == "wrong"]
+    shuffled, unknown = (
+        {kind: [k for k, v in asked.items() if v[name]["kind"] == kind] for kind in KINDS}
+        for name in ("groups, index shuffled", "missing groups")
+    )
+    # The people without a group are women: if they join the women, the number is the plain one.
+    right = round(counted(plain(np.random.default_rng(SEED))), 6)
+    dropped = [k for k in unknown["wrong"] if asked[k]["missing groups"]["value"] != right]
     return {
-        "aequitas and holisticai, which do not take all of them": not taken["aequitas"]
-        and not taken["holisticai"],
+        "inputs": len(asked["skfair"]),
+        "others": joined([f"{wrong_of(v)} in {k}" for k, v in asked.items() if k != "skfair"]),
+        "skfair": wrong_of(asked["skfair"]) + (f" ({joined(own)})" if own else ""),
+        "by_position": joined(shuffled["wrong"]),
+        "by_index": joined(shuffled["right"]),
+        "dropped": joined(dropped),
+        "joining": joined([name for name in unknown["wrong"] if name not in dropped]),
+        "absent": f"Left out, because the import failed: {joined(absent)}." if absent else "",
     }
+
+
+def wrong_of(own: dict[str, Any]) -> str:
+    """Return how many of the inputs that a library accepts give a wrong number."""
+    kinds = [one["kind"] for one in own.values()]
+    return f"{kinds.count('wrong')} of {len(kinds) - kinds.count('none')}"
+
+
+def joined(names: Sequence[str]) -> str:
+    """Return names as part of a sentence."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]])) or "no library"
 
 
 def pictures(results: dict[str, Any]) -> dict[str, Any]:
