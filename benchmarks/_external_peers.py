@@ -261,8 +261,9 @@ def at_equal_parity(results: Sequence[Row]) -> Table:
         texts = ["-" if np.isnan(value) else f"{value:.3f}" for value in accuracies]
         leads = [in_points(of[cell]) if cell in of else "-" for of in (ahead, alone)]
         lines.append([name, disparity, *texts, *leads])
-    columns = ["data", "disparity, test", "accuracy", "/ ours", "/ one threshold"]
-    columns += ["ours ahead by, points (standard error)", "one threshold ahead by"]
+    columns = ["data, classifier", "test disparity"]
+    columns += ["accuracy of error-parity", "/ skfair", "/ one threshold"]
+    columns += ["lead of skfair, points (standard error)", "lead of one threshold"]
     return Table("error-parity at equal disparity on test rows", columns, lines)
 
 
@@ -320,14 +321,14 @@ def numbers(results: Sequence[Row]) -> dict[str, Any]:
 
 
 def side_by_side(
-    name: str, title: str, setting: str, score: str, *more: str
+    name: str, title: str, model: str, setting: str, score: str, *more: str
 ) -> Callable[[Sequence[Row]], Table]:
     """Return the table of a peer whose settings each have one of ours, and of ``more`` of ours."""
     kinds = ["ours", *more]
-    columns = ["data", setting]
-    for heading in (score, "disparity, rows that set it", "disparity, test"):
-        columns += [heading, *(f"/ {kind}" for kind in kinds)]
-    columns.append("CPU, peer / ours")
+    columns, peer = [model, setting], title.partition(",")[0]
+    for heading in (score, "fitted disparity", "test disparity"):
+        columns += [f"{heading}, {peer}", "/ skfair", *(f"/ {kind}" for kind in more)]
+    columns.append(f"CPU time, {peer} / skfair")
 
     def table(results: Sequence[Row]) -> Table:
         lines = []
@@ -345,8 +346,9 @@ def side_by_side(
 
 def forests(results: Sequence[Row]) -> Table:
     """Compare forests at equal disparity on test rows."""
-    columns = ["data", "theta", "accuracy", "/ ours at equal disparity"]
-    columns += ["disparity, test", "/ our smallest", "CPU seconds", "/ ours"]
+    columns = ["data", "theta", "accuracy of fair-trees", "/ skfair at equal disparity"]
+    columns += ["test disparity of fair-trees", "/ smallest of skfair"]
+    columns += ["CPU seconds of fair-trees", "/ skfair"]
     lines = []
     runs = curves(results, "fair_trees")
     for cell, theirs, ours in means_of(results, "fair_trees"):
@@ -364,13 +366,20 @@ PEERS = (
         "error_parity",
         error_parity,
         side_by_side(
-            "error_parity", "error-parity, equalized odds", "limit", "accuracy", "one threshold"
+            "error_parity",
+            "error-parity, equalized odds",
+            "data, classifier",
+            "limit",
+            "accuracy",
+            "one threshold",
         ),
     ),
     Peer(
         "equipy",
         equipy,
-        side_by_side("equipy", "equipy, crimes of communities", "epsilon", "squared error"),
+        side_by_side(
+            "equipy", "equipy, crimes of communities", "regressor", "epsilon", "squared error"
+        ),
     ),
     Peer("fair_trees", fair_trees, forests),
 )
