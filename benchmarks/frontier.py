@@ -559,7 +559,8 @@ def failures(found: Sequence[Comparison], *, judge_cpu: bool = False) -> list[st
 def tables(results: Sequence[Row]) -> dict[str, Table]:
     """Return what each cell is worth, for the record."""
     d = pd.DataFrame(list(results))
-    columns = ["cell", "limits", "worth", "disparity", "violated", "CPU seconds of a fit"]
+    columns = ["cell", "number of limits", "quality", "disparity"]
+    columns += ["violations not reported", "CPU seconds of a fit"]
     rows = [
         (
             cell.replace("_", " "),
@@ -572,7 +573,7 @@ def tables(results: Sequence[Row]) -> dict[str, Table]:
         for cell, part in d.groupby("cell")
         for cpu in [float(part.cpu.mean())]
     ]
-    return {"cells": Table("means of each cell on test rows", columns, rows)} if len(d) else {}
+    return {"cells": Table("Means of each cell on test rows", columns, rows)} if len(d) else {}
 
 
 def pictures(results: Sequence[Row]) -> dict[str, Any]:

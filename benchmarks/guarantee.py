@@ -256,8 +256,8 @@ GROUPS = {"sex": "two groups", "four": "four groups"}
 METHODS = {
     "plain": "limit on the training rows",
     "split": "half of the rows, tested on the other half",
-    "Student": "as before, with our code of the Seldonian bound (Student's t)",
-    "Clopper-Pearson": "as before, with our code of exact bounds (Clopper-Pearson)",
+    "Student": "halves, with our code of the Seldonian bound (Student's t)",
+    "Clopper-Pearson": "halves, with our code of exact bounds (Clopper-Pearson)",
     "certified": "certificate=0.95",
 }
 
@@ -265,13 +265,13 @@ METHODS = {
 def tables(results: list[dict[str, Any]]) -> dict[str, Table]:
     """Show all fits of a setting together, each cell of linear models, and the other tests."""
     cells = {Cell(*(one[name] for name in Cell._fields)): one for one in results}
-    names = ["constraint", "limit", "n", *HEADS]
+    names = ["constraint", "limit", "rows", *HEADS]
     about = [f"{name}: {what}" for name in POPULATIONS for what in ("exceeded", "accuracy")]
     return {
         "methods": Table("Ways to a limit", ["Method", "Samples", *about], _by_method(cells)),
         "settings": Table(
             "All constraints and limits, both populations, with and without the group",
-            ["models", "n", "fits", "exceeded (standard error)", "solved"],
+            ["models", "rows", "fits", "limit violated (standard error)", "with a solution"],
             _by_setting(results),
         ),
         "linear": Table(
@@ -280,7 +280,7 @@ def tables(results: list[dict[str, Any]]) -> dict[str, Table]:
             [[*about, *(_entry(cells[cell]) for cell in row)] for about, row in _rows(cells)],
         ),
         "lead": Table(
-            "Accuracy above the best other test",
+            "Accuracy minus the accuracy of the best other test",
             names,
             [
                 [*about, *(f"{_lead(cells, cell):+.3f}" for cell in row)]

@@ -120,11 +120,11 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         n, rule, limit, is_aware = row["cell"]
         used = "group-aware" if is_aware else "group-blind"
         about = f"{rule.replace('_', ' ')}, {limit:g}, {n}, {used}"
-        cell = [about, "sample" if row["way"] == "sample" else "population"]
+        cell = [about, "no" if row["way"] == "sample" else "yes"]
         figures = [f"{row['failed']:.1%}", f"{row['solved']:.0%}", f"{row['accuracy']:.3f}"]
         lines.append([*cell, *figures, f"{row['gap']:.3f}", f"{row['cpu']:.2f}"])
-    columns = ["constraint, limit, rows, group", "limit for", "fails", "solved"]
-    columns += ["accuracy", "difference", "CPU s"]
+    columns = ["constraint, limit, rows, group", "certificate", "limit violated"]
+    columns += ["with a solution", "accuracy", "disparity", "CPU seconds"]
     return {"classes": Table("Three classes, in the population", columns, lines)}
 
 

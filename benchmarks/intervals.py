@@ -157,7 +157,8 @@ def tables(results: Mapping[str, Any]) -> dict[str, Table]:
         ]
         for row in results["settings"]
     ]
-    columns = ["setting", "contains", "too high", "too low", "mean width", "bound wrong"]
+    columns = ["setting", "contains the true value", "too high", "too low", "mean width"]
+    columns.append("upper bound too low")
     return {"settings": Table("Intervals of the largest disparity", columns, shown)}
 
 

@@ -184,8 +184,9 @@ def tables(results: Any) -> dict[str, Table]:
         points = [f"{100 * own:+.2f}" for own in gained[:2]]
         changes = f"{right:.3f}", points[0], f"{gap:.3f}", points[1]
         lines.append([way, *changes, f"{seconds:.2f}", f"{size:.2f}"])
-    names = ["model", "accuracy of five", "points by one", "disparity of five", "points by one"]
-    names += ["CPU of the fit", "size"]
+    names = ["model", "accuracy of five", "change by one, points"]
+    names += ["disparity of five", "change by one, points"]
+    names += ["CPU time of the fit, one / five", "size, one / five"]
     times = [
         [
             model,
@@ -197,7 +198,8 @@ def tables(results: Any) -> dict[str, Table]:
         for model, own in results.get("row", {}).items()
         for way, (p50, p99) in own.items()
     ]
-    columns = ["model", "way", "median ms", "99th percentile ms", "multiple of the model"]
+    columns = ["model", "who decides", "median, ms", "99th percentile, ms"]
+    columns.append("median / median of the model itself")
     return {
         "costs": Table("One model beside the mean of five, on new people", names, lines),
         "row": Table("Time of the decision about one person", columns, times),

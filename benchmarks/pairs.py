@@ -122,8 +122,9 @@ def tables(results: list[Row]) -> dict[str, Table]:
             own = shares(results, n, names).values()
             cells = [f"{share[key]:.0%}" for share in own for key in ("found", "falsely")]
             lines.append([n, names, *cells])
-    columns = [name for way in WAYS.values() for name in (way, "/ falsely")]
-    return {"found": Table("An effect is found", ["CVs", "names of a group", *columns], lines)}
+    columns = [name for way in WAYS.values() for name in (f"{way}: effect", "/ no effect")]
+    about = ["CVs", "names per group"]
+    return {"found": Table("Shares of cases that find a difference", [*about, *columns], lines)}
 
 
 def pictures(results: list[Row]) -> dict[str, Any]:

@@ -133,18 +133,27 @@ def canary() -> list[Row]:
 
 def tables(results: Sequence[Row]) -> dict[str, Table]:
     """Return what each procedure does, for the record."""
-    columns = ["procedure", "fits", "changes the result, %", "worth that it gains"]
-    columns += ["standard error", "violated without it", "CPU with it / without"]
-    return {"gains": Table("procedures", columns, [_line(p, results) for p in PROCEDURES])}
+    columns = ["procedure", "fits", "results that it changes, %", "gain in quality"]
+    columns += ["standard error of the gain", "more violations without it"]
+    columns.append("CPU time, with it / without it")
+    lines = [
+        ["-" if isinstance(cell, float) and np.isnan(cell) else cell for cell in _line(p, results)]
+        for p in PROCEDURES
+    ]
+    return {"gains": Table("What each procedure does", columns, lines)}
 
 
 def numbers(results: Sequence[Row]) -> dict[str, str]:
-    """Return the procedures that gain and lose accuracy beyond two standard errors."""
+    """Return the procedures that gain and lose quality beyond two standard errors."""
     leads = {p.name: Lead(*_line(p, results)[3:5]) for p in PROCEDURES}
 
     def named(word: str) -> str:
-        some = [f"*{name}*, by {one}" for name, one in leads.items() if standing(one) == word]
-        return ", and ".join(some) or "none"
+        some = [
+            f"*{name}* ({100 * one.mean:+.2f} points, standard error {100 * one.error:.2f})"
+            for name, one in leads.items()
+            if standing(one) == word
+        ]
+        return " and ".join(filter(None, [", ".join(some[:-1]), *some[-1:]])) or "none"
 
     return {"gaining": named("ahead"), "losing": named("behind")}
 
@@ -172,7 +181,8 @@ def _line(procedure: Procedure, results: Sequence[Row]) -> tuple[Any, ...]:
     # Cells in which nothing changes would only make the gain of the others look small.
     cells = {row["cell"] for row, is_other in zip(full, changed, strict=True) if is_other}
     gains = [cell.gain for cell in compared(bare, full) if cell.cell in cells] or [0.0]
-    error = float(np.std(gains, ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else 0.0
+    # A single cell has no standard error, and so is no more than chance.
+    error = float(np.std(gains, ddof=1) / np.sqrt(len(gains))) if len(gains) > 1 else np.nan
     return (
         f"{procedure.family}: {procedure.name}",
         len(full),
