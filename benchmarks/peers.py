@@ -81,12 +81,12 @@ def canary() -> list[dict[str, Any]]:
 def tables(results: dict[str, Any]) -> dict[str, Table]:
     shown = {}
     for slug, (title, score) in TITLES.items():
-        columns = ["peer", "/ what is compared", "data", "skfair with"]
-        for figure in (score, "disparity, training", "disparity, test"):
-            columns += [figure, "/ skfair"]
+        columns = ["library", "/ method", "data", "limit of skfair"]
+        for figure in (score, "training disparity", "test disparity"):
+            columns += [f"{figure}: method", "/ skfair"]
         rows = [cells(in_percent(row) if slug == "clusters" else row) for row in results[slug]]
-        shown[slug] = Table(title, [*columns, "CPU, peer / skfair"], rows)
-    columns = ["peer", "what is compared", "data", "largest difference", "CPU, peer / skfair"]
+        shown[slug] = Table(title, [*columns, "CPU time, method / skfair"], rows)
+    columns = ["library", "metric", "data", "largest difference", "CPU time, library / skfair"]
     rows = []
     for row in results["metrics"]:
         last = [row["skipped"], ""] if "skipped" in row else [row["off"]]

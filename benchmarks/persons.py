@@ -272,23 +272,34 @@ def _setting(name: str, n: int) -> dict[str, Any]:
 
 
 def _about(row: dict[str, Any]) -> list[str]:
-    visits = f"{row['visits']}" if row["constant"] else f"{row['visits']} in the mean"
+    visits = f"{row['visits']}" if row["constant"] else f"{row['visits']} on average"
     return [visits, "-" if row["visits"] == 1 else "alike" if row["alike"] else "independent"]
 
 
 def numbers(results: dict[str, Any]) -> dict[str, Any]:
-    """Return how often limits and audits are wrong with ten similar visits in the mean."""
+    """Return how often limits and audits are wrong with ten similar visits on average.
+
+    ``wider_few`` and ``wider_many`` are the largest ratios of widths of independent visits.
+    """
 
     def of_many(part: str) -> Any:
         kept = (row for row in results[part] if row["visits"] == 10 and row["alike"])
         return next(row for row in kept if not row["constant"])
 
-    fits = [family["rows"] for family in of_many("certificates")["families"].values()]
-    exceeded, certified = (sum(own[key] for own in fits) for key in ("exceeded", "certified"))
-    audits = of_many("audits")
+    families, audits = of_many("certificates")["families"].values(), of_many("audits")
+    widths = [[float(ratio) for ratio in row[1:]] for row in tables(results)["widths"].rows]
+
+    def above(way: str) -> float:
+        exceeded, certified = (
+            sum(f[way][key] for f in families) for key in ("exceeded", "certified")
+        )
+        return exceeded / certified
+
     return {
-        "exceeded_by_rows": exceeded / certified,
-        "found_by_rows": audits["found"]["rows"] / audits["n"],
+        **{f"exceeded_by_{way}": above(way) for way in ("rows", "people")},
+        **{f"found_by_{way}": audits["found"][way] / audits["n"] for way in ("rows", "people")},
+        "wider_few": max(own[0] for own in widths),
+        "wider_many": max(own[-1] for own in widths),
     }
 
 
@@ -307,7 +318,8 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         for name in FAMILIES
         for row in results["certificates"]
     ]
-    columns = ["estimator", "visits", "which are", "above, by rows", "above, by people"]
+    columns = ["estimator", "visits per person", "visits of a person"]
+    columns += ["above the limit, by rows", "above the limit, by people"]
     of_audits = [
         [*_about(row), *(f"{row['found'][way] / row['n']:.1%}" for way in ("rows", "people"))]
         for row in results["audits"]
@@ -335,7 +347,11 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         for row in results["settings"]
         for cell in row["cells"]
     ]
-    shown = ["held, by rows", "held, by people", "passed, by rows", "passed, by people"]
+    shown = [
+        f"{what}, by {way}"
+        for what in ("rate in the interval", "limit wrongly confirmed")
+        for way in ("rows", "people")
+    ]
     of_widths = []
     for row in results["intervals"]:
         if row["alike"]:
@@ -353,29 +369,29 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         of_widths.append([_about(row)[0], *(f"{ratio:.2f}" for ratio in ratios)])
     return {
         "settings": Table(
-            "The same of ten visits in the mean, in other settings",
-            ["setting", "people of a group", *shown],
+            "Other settings, with ten visits per person on average",
+            ["setting", "people per group", *shown],
             of_settings,
         ),
         "widths": Table(
-            "Width of intervals of independent rows, by people over by rows",
-            ["visits", *(f"{n_people} people a group" for n_people in (20, 50, 100, 300))],
+            "Width of intervals of independent visits, by people / by rows",
+            ["visits per person", *(f"{n} people per group" for n in (20, 50, 100, 300))],
             of_widths,
         ),
         "certificates": Table(
             "Certified fits above the limit in the population",
-            [*columns, "certified, by rows", "by people"],
+            [*columns, "certified, by rows", "certified, by people"],
             of_families,
         ),
         "audits": Table(
             "Audits that find a difference where there is none",
-            ["visits", "which are", "by rows", "by people"],
+            ["visits per person", "visits of a person", "by rows", "by people"],
             of_audits,
         ),
         "intervals": Table(
-            "Intervals that hold the rate, and limits that are passed wrongly",
+            "Intervals that contain the rate, and limits that are wrongly confirmed",
             [
-                *("people of a group", "visits", "which are", *shown),
+                *("people per group", "visits per person", "visits of a person", *shown),
             ],
             of_intervals,
         ),

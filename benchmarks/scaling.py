@@ -308,15 +308,15 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             )
     columns = [
         "estimator",
-        "varied",
+        "size that varies",
         "range",
-        "fixed",
+        "other sizes",
         "exponent of time",
         "/ of memory",
-        "CPU seconds at the top",
-        "MB at the top",
+        "CPU seconds at the largest size",
+        "MB at the largest size",
     ]
-    return {"exponents": Table("time and memory against size", columns, rows)}
+    return {"exponents": Table("Time and memory against size", columns, rows)}
 
 
 def numbers(results: dict[str, Any]) -> dict[str, float]:

@@ -200,10 +200,12 @@ def tables(results: Any) -> dict[str, Table]:
         for name, all_ in results["ratios"].items()
     ]
     first = [[name, f"{seconds:.3g}"] for name, seconds in results["first"].items()]
-    columns = ["what", "median", "smallest to largest"]
+    columns = ["fit or prediction", "median ratio", "smallest to largest ratio"]
     return {
-        "ratios": Table("CPU time in multiples of scikit-learn's", columns, rows),
-        "first": Table("Seconds of the first fit beyond scikit-learn's", ["what", "s"], first),
+        "ratios": Table("CPU time of skfair / of scikit-learn", columns, rows),
+        "first": Table(
+            "Seconds of the first fit beyond scikit-learn's", ["first call", "CPU seconds"], first
+        ),
     }
 
 

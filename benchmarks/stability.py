@@ -350,7 +350,7 @@ def percent(share: float) -> str:
 
 
 CHANGES = [
-    *("seed", "/ largest", "folds", "80% samples", "/ largest"),
+    *("seed: mean", "/ largest", "folds: mean", "80% samples: mean", "/ largest"),
     *("unit", "/ columns", "/ rows"),
 ]
 
@@ -403,7 +403,7 @@ def decision_table(results: Mapping[str, Any], kind: str) -> Table:
         for (rule, model, _), some in sorted(by_way.items(), key=lambda item: item[0][:2])
     ]
     columns = ["constraint, model", "/ method", *CHANGES, "accuracy", "/ disparity", "CPU seconds"]
-    return Table(f"People with another decision, {kind}", columns, shown)
+    return Table(f"Share of people with another decision, {kind}", columns, shown)
 
 
 def problem_table(results: Mapping[str, Any]) -> Table:
@@ -416,7 +416,7 @@ def problem_table(results: Mapping[str, Any]) -> Table:
         for (problem, name, kind), some in by_problem.items()
     ]
     columns = ["data", "/ method", *CHANGES, "accuracy", "/ disparity", "CPU seconds"]
-    return Table("People with another decision, by data", columns, shown)
+    return Table("Share of people with another decision, by data", columns, shown)
 
 
 def number_table(results: Mapping[str, Any]) -> Table:
@@ -433,9 +433,11 @@ def number_table(results: Mapping[str, Any]) -> Table:
         shown.append([words, *cells, *orders, *ends_of(some)])
     columns = ["method"]
     for variation in ("seed", "folds", "80% samples"):
-        columns += [variation, "/ cross the median"]
+        columns += [f"{variation}: change", "/ cross the median"]
     columns += ["unit", "/ columns", "/ rows", "R2", "/ disparity", "CPU seconds"]
-    return Table("Mean change of predicted numbers, in standard deviations (%)", columns, shown)
+    return Table(
+        "Mean change of predicted numbers, in % of their standard deviation", columns, shown
+    )
 
 
 def plain_table(results: Mapping[str, Any], part: str, title: str, score: str) -> Table:
@@ -456,10 +458,13 @@ def tables(results: Mapping[str, Any]) -> dict[str, Table]:
         "problems": problem_table(results),
         "numbers": number_table(results),
         "clusters": plain_table(
-            results, "clusters", "Points in another cluster", "variance within"
+            results, "clusters", "Share of points in another cluster", "variance within clusters"
         ),
         "rankings": plain_table(
-            results, "rankings", "Pairs of documents in another order", "right order"
+            results,
+            "rankings",
+            "Share of pairs of documents in another order",
+            "share in the right order",
         ),
     }
 
