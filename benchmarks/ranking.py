@@ -151,8 +151,8 @@ def targets(runs: dict[str, list[dict[str, float]]]) -> Table:
             ]
         )
     columns = ["seed", "share of training queries within"]
-    columns += ["new disparity over that without limit", "loss of nDCG"]
-    columns += ["CPU s", "CPU s of a multiplier model as often within"]
+    columns += ["disparity of new queries, FairRanker / without limit", "loss of nDCG"]
+    columns += ["CPU seconds", "CPU seconds of a multiplier model as often within"]
     return Table("FairRanker, by seed", columns, lines)
 
 

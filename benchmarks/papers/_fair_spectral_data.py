@@ -21,6 +21,7 @@ from skfair.metrics import balance_score, normalized_cut
 SEED = 3301  # and those that follow
 SOLVERS = {"o-FSC": "dense", "s-FSC": "arpack", "DC-ADMM": "dc_admm", "ours": "lanczos"}
 EXACT, ADMM, OURS, PLAIN = "s-FSC", "DC-ADMM", "ours", "scikit-learn"
+SHOWN_AS = "block Lanczos"  # what tables and pictures call OURS
 SLOW = ("o-FSC", PLAIN)  # once per data set, however many rounds the others have
 MSBM, LASTFM, CENSUS = "m-SBM", "LastFM", "Census"
 THYROID, AREAS = "Thyroid, simulated", "4area, simulated"

@@ -18,6 +18,7 @@ from benchmarks.papers._fair_spectral_data import (
     EXACT,
     OURS,
     SEED,
+    SHOWN_AS,
     compare,
     digits,
     embed,
@@ -92,7 +93,12 @@ def planes_table(results: Mapping[str, Any]) -> Table:
             same = digits(adjusted_rand_score(exact, row["labels"]))
             cells = [row["ncut"], row["mean"], row["ari"], same, row["violation"]]
             lines.append([f"{name}, {method}", *cells])
-    columns = ["", "normalised cut", "average balance", "ARI with the clusters as drawn"]
+    columns = [
+        "points, method",
+        "normalised cut",
+        "average balance",
+        "ARI with the clusters as drawn",
+    ]
     return Table(
         "Figures 2 and 9: labels in the plane", [*columns, "ARI with o-FSC", "|Q'H|"], lines
     )
@@ -107,7 +113,13 @@ def by_k_table(results: Mapping[str, Any]) -> Table:
             balances = [one[method]["mean"] for method in (EXACT, ADMM, OURS)]
             ratio = digits(seconds[0] / seconds[1])
             lines.append([f"{name}, k = {k}", *seconds, ratio, *balances])
-    columns = ["", "seconds: s-FSC", f"/ {ADMM}", f"/ {OURS}", "s-FSC over DC-ADMM"]
+    columns = [
+        "data, number of clusters",
+        "seconds: s-FSC",
+        f"/ {ADMM}",
+        f"/ {OURS}",
+        "s-FSC / DC-ADMM",
+    ]
     columns += ["balance: s-FSC", f"/ {ADMM}", f"/ {OURS}"]
     return Table("Figures 3 and 5 to 8: time and average balance by k", columns, lines)
 
@@ -131,7 +143,7 @@ def draw_planes(results: Mapping[str, Any]) -> Any:
                     s=9,
                     linewidths=0,
                 )
-            ax.set(xticks=[], yticks=[], title=method)
+            ax.set(xticks=[], yticks=[], title=method.replace(OURS, SHOWN_AS))
         axes[row, 0].set_ylabel(name)
     return figure
 
@@ -146,7 +158,8 @@ def draw_by_k(results: Mapping[str, Any]) -> Any:
         for method, marker in zip((EXACT, ADMM, OURS), "osD", strict=True):
             for ax, key in ((left, "seconds"), (right, "mean")):
                 values = [one[method][key] for one in rows.values()]
-                ax.plot([int(k) for k in rows], values, marker=marker, ms=4, label=method)
+                label = method.replace(OURS, SHOWN_AS)
+                ax.plot([int(k) for k in rows], values, marker=marker, ms=4, label=label)
         left.set(title=name, ylabel="CPU seconds", yscale="log", xlabel="k")
         right.set(title=name, ylabel="average balance", xlabel="k")
         right.set_ylim(bottom=0)

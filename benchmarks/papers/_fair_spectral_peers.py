@@ -68,7 +68,7 @@ def figures(problem: Any, W: Any, groups: Any, k: int, solver: EigenSolver) -> d
 
 def table_4(results: Mapping[str, Any]) -> Table:
     """Show the figures beside those of the paper."""
-    columns = ["", "seconds", "/ paper", "relaxed cost", "/ paper", "cut of the labels"]
+    columns = ["data, method", "seconds", "/ paper", "relaxed cost", "/ paper", "cut of the labels"]
     columns += ["average balance", "/ paper", "|F'H|^2", "/ of its own F", "/ paper"]
     lines = []
     for name, rows in results.items():

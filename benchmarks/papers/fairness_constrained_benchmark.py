@@ -169,11 +169,11 @@ def run_tables(results: dict[str, Any]) -> dict[str, Table]:
         within = f"{round(one['within'] * one['n'])} of {one['n']}"
         on_train = [value for pair in zip(last, spread, strict=False) for value in pair]
         ends.append([name, one["steps"], one["seconds"][-1], *on_train, within, *last[2:]])
-    columns = ["algorithm", "steps", "/ CPU s", "train loss", "/ spread"]
+    columns = ["algorithm", "steps", "/ CPU seconds", "train loss", "/ spread"]
     columns += ["train difference", "/ spread", f"within {results['bound']}"]
     shown = {
         "ends": Table(
-            "figures 1, 2, 5: the end of the runs, medians; distances of the quartiles",
+            "Figures 1, 2 and 5: medians at the end of the runs",
             [*columns, *map(worded, CURVES[2:])],
             ends,
         )

@@ -212,7 +212,9 @@ def of_paper(data: dict[str, Any], title: str, columns: list[tuple[str, Any]]) -
                     cells.append(pair_text(row["ccdf"], row["accuracy"]) if row else "not run")
             rows.append([f"{name}, {kappa_text(kappa)}", *cells])
     return Table(
-        f"{title}: pSP fairness / accuracy, test rows", ("", *[c for c, _ in columns]), rows
+        f"{title}: pSP fairness / accuracy, test rows",
+        ("data, kappa", *[c for c, _ in columns]),
+        rows,
     )
 
 

@@ -154,7 +154,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
     out = {slug: course_table(results, slug) for slug in RULES if slug in results}
     if "sensitivity" in results:
         out["sensitivity"] = Table(
-            "figures 4 and 5, PLADA with other alpha and beta",
+            "Figures 4 and 5: PLADA with other alpha and beta",
             [*COLUMNS[:1], *COLUMNS[2:]],
             [[name, *line(one)[1:]] for name, one in results["sensitivity"].items()],
         )
@@ -169,7 +169,7 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
 
 def price_table(by_data: dict[str, Any]) -> Table:
     return Table(
-        "figure 6, multipliers of PLADA at the end of the runs of figure 1",
+        "Figure 6: multipliers of PLADA at the end of the runs of figure 1",
         ["data, settings", "|lambda - mu|: largest", "at the end", "lambda", "mu", OPTIMAL],
         [
             [f"{data}, {how}", max(paid[how]["gap"]), *ends(paid[how]), paid["optimum"]]

@@ -292,9 +292,9 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
         ])  # fmt: skip
     shown = {
         "fronts": Table(
-            "figures 1, 3, 5-8: fronts (medians of the seeds)",
+            "Figures 1, 3, 5 to 8: fronts (medians of the seeds)",
             ("data, method", "points", "hypervolume", "lowest cost / k-means",
-             "highest balance / data", "dearer at 50% balance, %", "/ at 90%", "CPU s"),
+             "highest balance / data", "extra cost at 50% balance, %", "/ at 90%", "CPU seconds"),
             quality,
         ),
         "dominance": Table(
@@ -304,14 +304,14 @@ def tables(results: dict[str, Any]) -> dict[str, Table]:
             dominance,
         ),
         "seconds": Table(
-            "table 1: CPU per nondominated solution",
-            ("data", "ms: SAfairKM", "/ variational", "/ prices", "variational over SAfairKM",
-             "/ paper", "variational over prices", "variational, whole front, s",
-             "/ SAfairKM to that hypervolume, s"),
+            "Table 1: CPU time per nondominated solution",
+            ("data", "milliseconds: SAfairKM", "/ variational", "/ prices",
+             "variational / SAfairKM", "/ paper", "variational / prices",
+             "seconds of variational, whole front", "/ of SAfairKM, same hypervolume"),
             seconds,
         ),
         "pairs": Table(
-            "figure 4: cost and balance by pair (mean of the second half)",
+            "Figure 4: cost and balance by pair (mean of the second half)",
             ("(n_a, n_b)", "iterations", "cost", "balance"),
             [[pair, run["iterations"], run["cost"], run["balance"]]
              for pair, run in results.get("figure 4", {}).items()],
